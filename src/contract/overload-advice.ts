@@ -83,7 +83,7 @@ const OF_THE_QUEUE = {
   },
   nats_away: {
     happened: 'NATS cannot be reached or does not answer, or the stream has no leader',
-    clients: `requests wait up to 2 s for it; ${TRY_AGAIN}`,
+    clients: `requests wait up to 2 s for it, and once it has been away for 2 s no longer; ${TRY_AGAIN}`,
     todo: 'see the log line "NATS: ..." for why, then the servers of NATS; service is back within 2 s of their return',
   },
   nats_slow: {

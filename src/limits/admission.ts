@@ -5,13 +5,14 @@ import type { App } from '../apps/app.ts'
 import type { Charge } from '../contract/charge.ts'
 import type { OverloadReason, RateLimitView, WindowView } from '../contract/outcome.ts'
 import type { Replay } from '../keys/deduplicator.ts'
+import type { QueueRefusal } from '../queue/queue.ts'
 import type { DaysUsed, LimitRefusal, Usage } from './limiter.ts'
 
 export type { Replay }
 
 export interface Overloaded {
   readonly kind: 'overloaded'
-  readonly reason: Extract<OverloadReason, 'keys_full' | 'redis_slow' | 'key_busy'>
+  readonly reason: Extract<OverloadReason, 'keys_full' | 'redis_slow' | 'key_busy'> | QueueRefusal
 }
 
 /** No more keys can be remembered. */
@@ -34,9 +35,10 @@ export type End = 'stored' | 'duplicate' | 'refused' | 'unknown'
 export interface Admission {
   /**
    * Takes `events` from month, day and minute (the first without room refuses, and nothing is taken) and claims the key,
-   * in one step. `batchId` null: the request has no key. Waits while another request holds the key.
+   * in one step. `batchId` null: the request has no key. Waits while another request holds the key. `refusal`: why the queue would
+   * refuse the batch: nothing is taken or claimed, and what would have been taken is answered with it.
    */
-  admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted>
+  admit(app: App, events: number, batchId: string | null, refusal?: QueueRefusal | null): Admitted | Promise<Admitted>
   /** For a body that fails validation: what its key was accepted with; null: it was not accepted. */
   replayOf(app: App, batchId: string): Replay | null | Promise<Replay | null>
   /**

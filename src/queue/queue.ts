@@ -36,6 +36,8 @@ export interface EventQueue {
   publish(record: QueueRecord, onAck: OnAck): void
   /** Why a record of this length would be refused now, as far as the queue knows; null: it would be taken. */
   refusalNow(lineBytes: number): QueueRefusal | null
+  /** Why a new batch is refused now before anything is taken for it; null: it is tried. Absent: each one is tried. */
+  refusalOfNew?(): QueueRefusal | null
   /** Acknowledges all published records, then closes. */
   stop(): Promise<void>
 }

@@ -213,7 +213,9 @@ export class Ingest {
     const app = ticket.app as App
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
-    const admitting = this.#parts.admission.admit(app, ticket.events, keyedIdOf(ticket, app))
+    // An empty batch is not stored.
+    const refusal = ticket.events === 0 ? null : (this.#parts.queue.refusalOfNew?.() ?? null)
+    const admitting = this.#parts.admission.admit(app, ticket.events, keyedIdOf(ticket, app), refusal)
     if (!(admitting instanceof Promise)) return this.#admitted(ticket, app, validation, admitting)
     void this.#after(ticket, admitting, (admitted) => this.#admitted(ticket, app, validation, admitted))
   }

@@ -17,7 +17,7 @@ export interface IngestParts {
   readonly inflater: Pick<Inflater, 'inflate'>
   readonly apps: AppStore
   readonly admission: Admission
-  readonly queue: Pick<EventQueue, 'publish'>
+  readonly queue: Pick<EventQueue, 'publish' | 'refusalOfNew'>
   readonly metrics: Metrics
   /** null: there is none. */
   readonly observer: RequestObserver | null

@@ -111,16 +111,17 @@ export const OUTAGES = [
   {
     part: 'NATS',
     fault: 'killed, back with its data',
-    answer: '503 (`nats_away`) after 2 s at most; replays, 400, 401, 402 and 429 as usual',
+    answer:
+      '503 (`nats_away`): after 2 s at most, and at once after the first 2 s, but for one batch a second, which tries it; replays, 400, 401, 402 and 429 as usual',
     until: 'within 2 s of its return',
     effect: 'stored twice without a key',
-    tests: ['outages-nats', 'simulator: nats'],
+    tests: ['outages-nats', 'simulator: nats', 'simulator: nats-away'],
     cases: ['killed'],
   },
   {
     part: 'NATS',
     fault: 'frozen for seconds, or acknowledges after more than 2 s',
-    answer: 'the same; what was sent is in doubt (`in_doubt`), and nothing more is sent',
+    answer: 'the same; what was sent is in doubt (`in_doubt`), and little more is sent',
     until: 'the next acknowledgement in time',
     effect: 'stored twice without a key',
     tests: ['outages-nats', 'simulator: nats', 'simulator: acks-just-late', 'simulator: key-in-doubt', 'key-in-doubt'],

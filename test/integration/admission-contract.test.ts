@@ -399,6 +399,24 @@ describe.each([
     }
   })
 
+  it('takes and claims nothing where the queue would refuse, and answers all that needs no queue as ever', async () => {
+    const app = anApp({ eventsPerMinute: 20 })
+    const accepted = freshKey()
+    const fresh = freshKey()
+    await finish(node(), app, accepted, 'stored')
+    for (let times = 0; times < 6; times++) {
+      const refused = { kind: 'overloaded', reason: 'nats_away' }
+      expect(await node().admit(app, 15, null, 'nats_away')).toEqual(refused)
+      expect(await node().admit(app, 15, fresh, 'nats_away')).toEqual(refused)
+      expect((await node().admit(app, 15, accepted, 'nats_away')).kind).toBe('replay')
+      expect((await node().admit(app, 16, null, 'nats_away')).kind).toBe('over limit')
+      expect((await node().admit(app, 16, freshKey(), 'nats_away')).kind).toBe('over limit')
+      expect(await used(app)).toEqual([5, 5, 5])
+      expect(node().view(app).remaining).toBeGreaterThanOrEqual(15)
+    }
+    expect(await finish(node(), app, fresh, 'stored', 15)).toBe('taken')
+  })
+
   it('passes a key whose batch failed to one waiting request, and the others wait for that one', async () => {
     const app = anApp()
     const key = freshKey()

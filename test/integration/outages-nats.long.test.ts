@@ -71,6 +71,19 @@ function expectReplayed(node: Service, body: string, headers: Headers): Promise<
   return eventually('it is replayed', isReplayed, REPLAY_MS)
 }
 
+/** Once it has been away for 2 s, what is new is refused without a wait: it is not given to NATS, but for one batch a second. */
+async function expectRefusedAtOnce(node: Service, appKey: string): Promise<void> {
+  const published = async (): Promise<number> =>
+    (await metric(node, 'sluice_stage_duration_seconds_count{stage="publish"}')) ?? 0
+  const isAtOnce = async (): Promise<boolean> => {
+    const before = await published()
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post(node, single(appKey), keyHeader())))
+    for (const answer of answers) expectTurnedAway(answer)
+    return (await published()) - before < 10
+  }
+  await eventually('what is new is refused at once', isAtOnce, BACK_MS)
+}
+
 /** What holds while NATS is away. */
 async function holdMeanwhile(fault: string, appKey: string, early: Headers, refused: Headers): Promise<void> {
   // Two nodes at once, with a key and without.
@@ -80,6 +93,7 @@ async function holdMeanwhile(fault: string, appKey: string, early: Headers, refu
     post(outage.second, single(appKey), keyHeader()),
   ])
   for (const answer of turnedAway) expectTurnedAway(answer)
+  if (fault === 'killed' || fault === 'cut' || fault === 'frozen-long') await expectRefusedAtOnce(outage.first, appKey)
   // What needs no queue is answered as ever.
   await expectReplayed(outage.second, single(appKey), early)
   expectRefused(await post(outage.first, single('ak_stranger')), 401, 'invalid_app_key')

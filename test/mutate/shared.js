@@ -521,6 +521,22 @@ export const SHARED_MODE = [
     tests: ['test/unit/queue/spool/cursor-keeper.test.ts', SPOOL_HISTORIES],
   },
   {
+    name: 'na1',
+    bug: 'each request waits for a NATS that has been away for long',
+    file: 'queue/stream/long-outage.ts',
+    find: '    if (atMs - this.#state.awaySinceMs < this.#afterMs) return null\n',
+    replace: '    if (atMs - this.#state.awaySinceMs + this.#afterMs < Number.POSITIVE_INFINITY) return null\n',
+    tests: ['test/unit/queue/stream/away.test.ts', 'simulate nats-away'],
+  },
+  {
+    name: 'na2',
+    bug: 'a batch that is refused since NATS is away takes of its limits',
+    file: TAKE,
+    find: '      elseif not asks then\n',
+    replace: '      else\n',
+    tests: [ADMISSION_CONTRACT],
+  },
+  {
     name: 'ab1',
     bug: 'the acknowledgement of an atomic batch settles its last message alone',
     file: 'queue/stream/publisher.ts',

@@ -94,6 +94,8 @@ export interface History {
   readonly endMs: number
   /** Every answer comes within this time; absent: within `MAX_ANSWER_MS`. */
   readonly maxAnswerMs?: number
+  /** So many requests may wait for a second, or longer, and be refused; absent: any number. */
+  readonly maxWaits?: number
 }
 
 /** By the faults that a generated history may have. */

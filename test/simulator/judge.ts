@@ -9,7 +9,7 @@ import { DAY_MS, MINUTE_MS } from '../../src/lib/spans.ts'
 import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { judgeAlerts } from './alerts-judge.ts'
 import type { Cluster } from './cluster.ts'
-import type { Step } from './history.ts'
+import type { History, Step } from './history.ts'
 import type { OnDisk } from './journal/machine.ts'
 import type { Answer, SimulatedNode } from './node.ts'
 import { AWAITED, OF_THE_PROCESS, type Oracle, type Violation } from './oracle.ts'
@@ -51,6 +51,8 @@ const RECORD_AGE_MS = 4000
 const DOUBT_MS = 2500
 /** A wait for a key that other requests hold, and then for Redis and NATS. */
 const MAX_ANSWER_MS = 24_000
+/** A refusal that took so long was waited for. */
+const WAIT_MS = 1000
 /** Goodput is measured from this time after NATS became slow, and only over at least this many batches. */
 const GOODPUT_FROM_MS = 3000
 const GOODPUT_MIN_STORED = 40
@@ -72,6 +74,8 @@ export class Judge {
   refused = 0
   readonly #cluster: Cluster
   readonly #maxAnswerMs: number
+  readonly #maxWaits: number
+  #waits = 0
   readonly #stored = new Map<string, Stored>()
   readonly #acceptedAtMs = new Map<string, number>()
   /** Batches that the disk of a node took. */
@@ -87,9 +91,16 @@ export class Judge {
   /** When each batch was first accepted, in order. */
   readonly #acceptances: number[] = []
 
-  constructor(cluster: Cluster, maxAnswerMs = MAX_ANSWER_MS) {
+  constructor(
+    cluster: Cluster,
+    {
+      maxAnswerMs = MAX_ANSWER_MS,
+      maxWaits = Number.POSITIVE_INFINITY,
+    }: Pick<History, 'maxAnswerMs' | 'maxWaits'> = {},
+  ) {
     this.#cluster = cluster
     this.#maxAnswerMs = maxAnswerMs
+    this.#maxWaits = maxWaits
     cluster.onSpooled = (lines) => this.#onSpooled(lines)
     cluster.nats.onStored = (stream, message) => {
       if (stream === EVENTS_STREAM) this.#onStored(message.data)
@@ -234,6 +245,8 @@ export class Judge {
     const tookMs = this.#nowMs - asked.sentAtMs
     if (tookMs > this.#maxAnswerMs)
       this.#report('an answer came late', `${answer.status} after ${tookMs.toFixed(0)} ms`)
+    if (answer.status === 503 && tookMs >= WAIT_MS && ++this.#waits > this.#maxWaits)
+      this.#report('an answer came late', `${this.#waits} requests have waited, and were refused`)
     if (answer.status === 202) this.#wasAccepted(asked, answer)
     else this.#wasRefused(asked, answer)
     if (answer.status === 429) this.#checkRoom(node, asked, answer)

@@ -41,7 +41,7 @@ export async function run(history: History, lua: LuaMachine, open: OpenParts = o
   const probe: AppRecord = { app_key: `ak_${last}`, app_id: `app${last}`, plan: '5m', subscription: 'active' }
   const probed = { ...history, apps: [...history.apps, probe] }
   const cluster = new Cluster(probed, lua, open)
-  const judge = new Judge(cluster, history.maxAnswerMs)
+  const judge = new Judge(cluster, history)
   const clients = new Clients(cluster, judge, history.seed)
   const isOver = (): boolean => judge.violation !== null
   try {

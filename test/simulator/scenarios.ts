@@ -41,6 +41,23 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       endMs: 25_000,
     }),
   },
+  'nats-away': {
+    claim:
+      'lets requests wait for a NATS that is away, or does not acknowledge, no longer than 2 s, but for one a second',
+    history: history('nats-away', {
+      nodes: 1,
+      steps: [
+        ...Array.from({ length: 10 }, (_, client) =>
+          send(1000 + client * 50, { batches: 38, gapMs: 500, keyed: client % 2 === 0 }),
+        ),
+        { atMs: 3000, kind: 'nats killed', forMs: 7000 },
+        { atMs: 12_000, kind: 'acks lost', share: 1, forMs: 7000 },
+      ],
+      endMs: 20_000,
+      // Twenty a second in the first two seconds of either outage, and then one a second.
+      maxWaits: 2 * (2 * 20 + 7),
+    }),
+  },
   'acks-just-late': {
     claim: 'sends again after acknowledgements that came just after their records timed out',
     history: history('acks-just-late', {

@@ -6,6 +6,7 @@ import type { RateLimitView, WindowView } from '../../contract/outcome.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import type { Clock } from '../../lib/clock.ts'
+import type { QueueRefusal } from '../../queue/queue.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
 import { type DaysUsed, secondsUntilRoom, type Usage, windowViews } from '../limiter.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
@@ -27,23 +28,32 @@ export class OwnAdmission implements Admission {
     this.#clock = clock
   }
 
-  admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
-    if (batchId === null) return this.#take(app, events)
+  admit(
+    app: App,
+    events: number,
+    batchId: string | null,
+    refusal: QueueRefusal | null = null,
+  ): Admitted | Promise<Admitted> {
+    if (batchId === null) return this.#take(app, events, refusal)
     const claim = this.#deduplicator.claim(batchId, this.#clock())
-    if (claim instanceof Promise) return claim.then((result) => this.#takeClaimed(app, events, batchId, result))
-    return this.#takeClaimed(app, events, batchId, claim)
+    const takeClaimed = (result: Claim): Admitted => this.#takeClaimed(app, events, batchId, result, refusal)
+    return claim instanceof Promise ? claim.then(takeClaimed) : takeClaimed(claim)
   }
 
-  #takeClaimed(app: App, events: number, batchId: string, claim: Claim): Admitted {
+  #takeClaimed(app: App, events: number, batchId: string, claim: Claim, refusal: QueueRefusal | null): Admitted {
     if (claim.kind === 'replay') return claim
     if (claim.kind === 'full') return KEYS_FULL
-    const admitted = this.#take(app, events)
+    const admitted = this.#take(app, events, refusal)
     if (admitted.kind !== 'taken') this.#deduplicator.release(batchId)
     return admitted
   }
 
-  #take(app: App, events: number): Admitted {
+  #take(app: App, events: number, refusal: QueueRefusal | null): Admitted {
     const taken = this.#limiter.take(app, events, this.#clock())
+    if (typeof taken === 'number' && refusal !== null) {
+      this.#limiter.refund(app, events, taken, this.#clock())
+      return { kind: 'overloaded', reason: refusal }
+    }
     if (typeof taken === 'number') {
       // Recovery counts the journal's records by their time, so it needs neither minute nor cycle.
       return { kind: 'taken', charge: { events, takenAtMs: taken, minute: 0, cycleMinute: 0 } }

@@ -24,6 +24,8 @@ export interface Take {
   readonly events: number
   /** The Redis key of its idempotency key; null: the request has none. */
   readonly key: string | null
+  /** It only asks whether there is room. */
+  readonly asks: boolean
   readonly askedAtMs: number
   readonly resolve: (outcome: TakeOutcome) => void
 }
@@ -185,8 +187,8 @@ export class AppBudget {
     this.#tokensWhenFilled = granted > 0 ? this.tokens : this.#tokensWhenFilled
   }
 
-  /** Takes from this node's share, 1/`nodes` of what was left at Redis's last reply. null: taken. */
-  takeWithoutRedis(events: number, minute: number, nodes: number): LimitRefusal | null {
+  /** Takes from this node's share, 1/`nodes` of what was left at Redis's last reply, unless it only asks. null: there is room. */
+  takeWithoutRedis(events: number, minute: number, nodes: number, asks = false): LimitRefusal | null {
     this.#turnUsageTo(minute)
     const { eventsPerMonth, eventsPerDay, eventsPerMinute } = this.app
     const used = this.#usedInRedis
@@ -197,6 +199,7 @@ export class AppBudget {
     if (events > 0 && isFull(eventsPerMonth, 'month', events)) return 'monthly_limit_exceeded'
     if (events > 0 && eventsPerDay !== null && isFull(eventsPerDay, 'day', events)) return 'daily_limit_exceeded'
     if (isFull(eventsPerMinute, 'minute', cost)) return 'rate_limit_exceeded'
+    if (asks) return null
     taken.month += events
     taken.day += events
     taken.minute += cost

@@ -9,6 +9,7 @@ import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { MINUTE_MS } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
+import type { QueueRefusal } from '../../queue/queue.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
@@ -124,27 +125,40 @@ export class SharedAdmission implements Admission {
     this.#keys.restore(batchId, events, acceptedAtMs)
   }
 
-  admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
+  admit(
+    app: App,
+    events: number,
+    batchId: string | null,
+    refusal: QueueRefusal | null = null,
+  ): Admitted | Promise<Admitted> {
     const nowMs = this.#options.timers.monotonicMs()
     const budget = this.#budgetFor(app, nowMs)
+    if (batchId === null && refusal !== null) return this.#takes.take(budget, events, null, refusal)
     if (batchId === null) {
       budget.countRequest(events, nowMs)
       if (this.#spend(budget, events)) {
         return taken(events, budget.tokensMinute, budget.tokensCycle, this.#time.nowMs(nowMs))
       }
-      return this.#takes.take(budget, events, null)
+      return this.#takes.take(budget, events, null, null)
     }
     const claim = this.#keys.claim(batchId)
-    if (claim instanceof Promise) return claim.then((result) => this.#admitKeyed(budget, events, batchId, result))
-    return this.#admitKeyed(budget, events, batchId, claim)
+    const admitClaimed = (result: Claim): Promise<Admitted> =>
+      this.#admitKeyed(budget, events, batchId, result, refusal)
+    return claim instanceof Promise ? claim.then(admitClaimed) : admitClaimed(claim)
   }
 
-  async #admitKeyed(budget: AppBudget, events: number, batchId: string, claim: Claim): Promise<Admitted> {
+  async #admitKeyed(
+    budget: AppBudget,
+    events: number,
+    batchId: string,
+    claim: Claim,
+    refusal: QueueRefusal | null,
+  ): Promise<Admitted> {
     if (claim.kind === 'replay') return claim
     if (claim.kind === 'full' && !this.#keys.claimBeyondMemory(batchId)) return KEYS_FULL
     let admitted: Admitted | null = null
     try {
-      admitted = await this.#takes.take(budget, events, idempotencyKey(budget.partition, batchId))
+      admitted = await this.#takes.take(budget, events, idempotencyKey(budget.partition, batchId), refusal)
     } finally {
       if (admitted?.kind !== 'taken') this.#keys.releaseLocal(batchId)
     }

@@ -19,7 +19,8 @@
 --     events requested for the node's token budget
 --     what Redis has acknowledged to the node: count, then for each: minute, events taken, events given back
 --     corrections: count, then for each: minute, events to subtract (below 0: to add)
---     takes: count, then for each: events, whether it has a key (1 or 0)           KEYS: each key
+--     takes: count, then for each: events, whether it has a key (1 or 0), whether   KEYS: each key
+--       it only asks (1 or 0): it is answered as ever, and takes and claims nothing
 -- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
 -- day and the minute, events granted for the token budget, events the node has taken and given back in this minute, and one
 -- answer for each take; then for each partition: its closed minute, its beat, when it was last found to have lost data
@@ -351,11 +352,12 @@ for _ = 1, nextNumber() do
   for at = 1, nextNumber() do
     local events = nextNumber()
     local key = nextNumber() == 1 and nextKey()
+    local asks = nextNumber() == 1
     local answer = key and checkKey(key) or 0
     local before = key and answer == 0 and doubtOf(fence, doubts, key, events, closed)
     if before then
       answer = -before
-      redis.call('SET', key, node, 'PX', claimMs)
+      if not asks then redis.call('SET', key, node, 'PX', claimMs) end
     elseif answer == 0 then
       local cost = math.max(1, events)
       if fence.isForgotten then answer = 6
@@ -363,7 +365,7 @@ for _ = 1, nextNumber() do
       elseif events > 0 and monthUsed + events > monthLimit then answer = 1
       elseif events > 0 and dayLimit >= 0 and dayUsed + events > dayLimit then answer = 2
       elseif minuteUsed + cost > minuteLimit then answer = 3
-      else
+      elseif not asks then
         monthUsed, dayUsed, minuteUsed = monthUsed + events, dayUsed + events, minuteUsed + cost
         taken = taken + events
         if events == 0 then emptyTaken = emptyTaken + 1 end

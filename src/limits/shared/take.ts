@@ -111,8 +111,8 @@ export interface AppQuestion {
   readonly acknowledged: readonly Acknowledged[]
   /** Events to subtract (below 0: to add), by the minute they were taken in. */
   readonly corrections: ReadonlyMap<number, number>
-  /** `key`: the Redis key; null: the request has none. */
-  readonly takes: readonly { readonly events: number; readonly key: string | null }[]
+  /** `key`: the Redis key; null: the request has none. `asks`: it takes and claims nothing. */
+  readonly takes: readonly { readonly events: number; readonly key: string | null; readonly asks?: boolean }[]
 }
 
 /** What a node has seen of a partition. A Redis that is behind it has forgotten. */
@@ -191,8 +191,8 @@ export function encodeQuestion(question: Question): { keys: string[]; args: stri
     args.push(corrections.size)
     for (const [minute, events] of corrections) args.push(minute, events)
     args.push(takes.length)
-    for (const { events, key } of takes) {
-      args.push(events, key === null ? 0 : 1)
+    for (const { events, key, asks } of takes) {
+      args.push(events, key === null ? 0 : 1, asks === true ? 1 : 0)
       if (key !== null) keys.push(key)
     }
   }

@@ -5,6 +5,7 @@ import type { App } from '../../apps/app.ts'
 import type { Charge } from '../../contract/charge.ts'
 import { MINUTE_MS } from '../../lib/spans.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
+import type { QueueRefusal } from '../../queue/queue.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import type { Admitted } from '../admission.ts'
 import { cycleMinutesAt } from '../cycle-minutes.ts'
@@ -48,14 +49,14 @@ export class Takes {
   }
 
   /** Joins this turn's call, and polls while another node holds the key. Without Redis: takes from this node's share. */
-  async take(budget: AppBudget, events: number, key: string | null): Promise<Admitted> {
+  async take(budget: AppBudget, events: number, key: string | null, refusal: QueueRefusal | null): Promise<Admitted> {
     const { timers, link } = this.#options
     const startedAtMs = timers.monotonicMs()
     let unsent = 0
     let hasReturnedTokens = false
     for (let pauseMs: number = POLL_MS.first; ; ) {
-      const outcome = link.isUp ? await this.#ask(budget, events, key) : 'away'
-      if (outcome === 'away') return this.#takeWithoutRedis(budget, events)
+      const outcome = link.isUp ? await this.#ask(budget, events, key, refusal !== null) : 'away'
+      if (outcome === 'away') return this.#takeWithoutRedis(budget, events, refusal)
       if (outcome === 'unsent' && ++unsent === MAX_UNSENT) return REDIS_SLOW
       if (outcome === 'unanswered') {
         // The call may have claimed the key in Redis, where another node would wait for it.
@@ -64,6 +65,7 @@ export class Takes {
       }
       if (outcome === 'retry' || outcome === 'unsent') continue
       const { answer, minute, cycleMinute, nowMs } = outcome
+      if (refusal !== null && answer <= ANSWER.done) return { kind: 'overloaded', reason: refusal }
       if (answer < 0) return takenBefore(budget.app, answer, nowMs)
       if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
       if (answer >= ANSWER.replay) return replayOfAnswer(answer)
@@ -82,20 +84,21 @@ export class Takes {
     }
   }
 
-  #ask(budget: AppBudget, events: number, key: string | null): Promise<TakeOutcome> {
+  #ask(budget: AppBudget, events: number, key: string | null, asks: boolean): Promise<TakeOutcome> {
     return new Promise((resolve) => {
-      budget.takes.push({ events, key, resolve, askedAtMs: this.#options.timers.monotonicMs() })
+      budget.takes.push({ events, key, asks, resolve, askedAtMs: this.#options.timers.monotonicMs() })
       this.#options.turnCalls.add(budget)
     })
   }
 
-  #takeWithoutRedis(budget: AppBudget, events: number): Admitted {
+  #takeWithoutRedis(budget: AppBudget, events: number, refusal: QueueRefusal | null): Admitted {
     const nowMs = this.#options.nowMs()
     const minute = Math.floor(nowMs / MINUTE_MS)
     budget.turnTo(minute)
     this.#options.calls.without++
-    const refusal = budget.takeWithoutRedis(events, minute, this.#options.nodes())
-    if (refusal !== null) return this.#overLimit(budget, refusal)
+    const overLimit = budget.takeWithoutRedis(events, minute, this.#options.nodes(), refusal !== null)
+    if (overLimit !== null) return this.#overLimit(budget, overLimit)
+    if (refusal !== null) return { kind: 'overloaded', reason: refusal }
     this.#options.turnCalls.add(budget)
     this.withoutRedisAtMs = this.#options.timers.nowMs()
     const charge = chargeIn(minute, events, budget.cycle.first, nowMs)

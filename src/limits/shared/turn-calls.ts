@@ -194,14 +194,14 @@ export class TurnCalls {
       else if (appReply.granted > 0) budget.correct(appReply.minute, appReply.granted)
       if (budget.tokens > 0) this.#options.onGranted(budget)
       const { minute, cycleMinute } = appReply
-      for (const [place, { resolve, events }] of takes.entries()) {
+      for (const [place, { resolve, events, asks }] of takes.entries()) {
         const answer = appReply.takes[place]
         if (answer === ANSWER.forgotten) resolve('away')
         else if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay || answer < 0) {
           resolve({ answer, nowMs: reply.nowMs, minute, cycleMinute })
         } else {
           // The newest record decides about each request.
-          if (answer === ANSWER.done && events > 0) budget.correct(minute, events)
+          if (answer === ANSWER.done && events > 0 && !asks) budget.correct(minute, events)
           resolve('retry')
         }
       }
@@ -232,7 +232,7 @@ export class TurnCalls {
       const { minute, granted, takes: answers } = decoded.apps[at]
       budget.acknowledge(decoded.apps[at])
       const taken = takes.reduce(
-        (sum, { events }, place) => sum + (answers[place] === ANSWER.done ? events : 0),
+        (sum, { events, asks }, place) => sum + (answers[place] === ANSWER.done && !asks ? events : 0),
         granted,
       )
       if (taken > 0) budget.correct(minute, taken)

@@ -14,6 +14,7 @@ import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
 import { MAX_BATCH_MESSAGES } from './keyed-group.ts'
 import { type Entry, Lanes } from './lanes.ts'
+import { LongOutage } from './long-outage.ts'
 import type { Doubt, PublisherOptions } from './publisher-options.ts'
 import { createOriginalLookup, type OriginalLookup } from './read/stream-original.ts'
 import { Sender } from './sender.ts'
@@ -55,20 +56,20 @@ export class StreamPublisher implements EventQueue {
   #isTurnDue = false
   #lastAckAtMs = Number.NEGATIVE_INFINITY
   readonly #sweeper: AckSweeper
+  readonly #longOutage: LongOutage
   #isStopping = false
 
   constructor(options: PublisherOptions) {
-    const timers = options.timers ?? systemTimers
+    const { timers = systemTimers, onNotice = () => {}, keyedAlone = () => Number.POSITIVE_INFINITY } = options
     this.#ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     this.#timers = timers
     this.#lookUpOriginal = createOriginalLookup(timers)
     this.#sweeper = new AckSweeper(timers, () => this.#sweep())
     this.#onCommit = options.onCommit ?? (() => {})
     this.#onDoubt = options.onDoubt ?? (() => {})
-    const onNotice = options.onNotice ?? (() => {})
-    const { keyedAlone = () => Number.POSITIVE_INFINITY } = options
     this.#lanes = new Lanes(options.partitions)
-    this.#state = new StreamState(onNotice, options.isSpooled)
+    this.#state = new StreamState(onNotice, () => timers.monotonicMs(), options.isSpooled)
+    this.#longOutage = new LongOutage(this.#state, this.#ackTimeoutMs)
     this.#sender = new Sender({
       nodeId: options.nodeId,
       inbox: this.#inbox,
@@ -129,6 +130,7 @@ export class StreamPublisher implements EventQueue {
       this.#refused.add(onAck, refusal)
       return
     }
+    this.#longOutage.published(nowMs)
     this.#push(record, onAck, nowMs + this.#ackTimeoutMs, 0)
   }
 
@@ -159,6 +161,8 @@ export class StreamPublisher implements EventQueue {
   refusalNow(): QueueRefusal | null {
     return this.#isStopping ? 'stopping' : this.#state.refusalNow
   }
+
+  readonly refusalOfNew = (): QueueRefusal | null => this.#longOutage.refusalAt(this.#timers.monotonicMs())
 
   /** null: the record is taken. */
   #refusalAt(nowMs: number): QueueRefusal | null {
@@ -380,7 +384,7 @@ export class StreamPublisher implements EventQueue {
     if (isSilent && this.#link.connection !== null) {
       // Nothing more is sent until NATS answers again, so that records refused in the meantime are certainly not
       // stored.
-      this.#state.silent()
+      this.#state.silent(nowMs - this.#ackTimeoutMs)
       this.#renewWindow()
       this.#keeper.look()
     }

@@ -14,6 +14,9 @@ export class StreamState {
   isSilent = false
   /** It has been connected to an existing stream at least once. */
   hasBeenUp = false
+  /** Since when it takes nothing, by the monotonic clock; infinite: it does. After a silence only an acknowledgement ends this. */
+  awaySinceMs: number
+  readonly #monotonicMs: () => number
   readonly #onNotice: OnNotice
   readonly #isSpooled: boolean
   #isConnected = false
@@ -34,7 +37,9 @@ export class StreamState {
   #isAcknowledging = true
 
   /** `isSpooled`: a spool keeps what is not taken. */
-  constructor(onNotice: OnNotice, isSpooled = false) {
+  constructor(onNotice: OnNotice, monotonicMs: () => number, isSpooled = false) {
+    this.#monotonicMs = monotonicMs
+    this.awaySinceMs = monotonicMs()
     this.#onNotice = onNotice
     this.#isSpooled = isSpooled
   }
@@ -137,9 +142,11 @@ export class StreamState {
     this.#notify()
   }
 
-  silent(): void {
+  /** `sinceMs`: nothing that was sent since then was acknowledged. */
+  silent(sinceMs: number): void {
     this.isSilent = true
     this.#isAcknowledging = false
+    this.awaySinceMs = Math.min(this.awaySinceMs, sinceMs)
     this.#notify()
   }
 
@@ -155,6 +162,8 @@ export class StreamState {
 
   #notify(): void {
     const { status } = this
+    if (this.isUp && this.#isAcknowledging) this.awaySinceMs = Number.POSITIVE_INFINITY
+    else this.awaySinceMs = Math.min(this.awaySinceMs, this.#monotonicMs())
     if (status.state === 'ok') {
       if (!this.#isAcknowledging) return
       if (!this.#wasUp) this.#onNotice('NATS: connected', 'info')

@@ -14,7 +14,7 @@ import { createIsoTime } from '../../../src/lib/clock.ts'
 import { type Admitted, type End, KEYS_FULL, type Replay } from '../../../src/limits/admission.ts'
 import type { Histogram } from '../../../src/observe/histogram.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
-import type { QueueAck, QueueRecord } from '../../../src/queue/queue.ts'
+import type { QueueAck, QueueRecord, QueueRefusal } from '../../../src/queue/queue.ts'
 import type { RequestHead } from '../../../src/request/head.ts'
 import type { Inflated } from '../../../src/request/inflate.ts'
 import { Ingest } from '../../../src/request/ingest.ts'
@@ -108,6 +108,7 @@ class Stage {
   /** The time of the next charge. */
   takenAtMs = NOW_MS
   retryAfterSeconds = 2
+  refusalOfNew: QueueRefusal | null = null
   /** Every charge, and every end that the admission got. */
   readonly charges: Charge[] = []
   readonly ends: Ended[] = []
@@ -166,7 +167,8 @@ class Stage {
           stop: () => {},
         },
         admission: {
-          admit: (_app, events) => {
+          admit: (_app, events, _batchId, refusal) => {
+            if (refusal) return { kind: 'overloaded', reason: refusal }
             const charge = { events, takenAtMs: this.takenAtMs, minute: 7, cycleMinute: 0 }
             const taken: Admitted = { kind: 'taken', charge }
             const admitted = answer<Admitted>(this.behaviour.admit, taken, (kind) => {
@@ -204,6 +206,7 @@ class Stage {
           },
         },
         queue: {
+          refusalOfNew: () => this.refusalOfNew,
           publish: (record: QueueRecord, onAck) => {
             const { publish } = this.behaviour
             if (publish === 'throw') throw new Error('the queue broke')
@@ -570,6 +573,16 @@ describe('the path of a request', () => {
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 0 })
     expect(stage.lines).toEqual([])
     expect(stage.ends).toMatchObject([{ end: 'stored', events: 0 }])
+  })
+
+  it('asks the limits alone where the queue refuses what is new, but takes an empty batch, which it needs not', async () => {
+    const stage = new Stage()
+    stage.refusalOfNew = 'nats_away'
+    expectPlain503(await stage.request())
+    expect(overloadsOf(stage)).toEqual({ nats_away: 1 })
+    expect((await stage.request({ body: '{"app_key":"ak_1","events":[]}' })).status).toBe('202 Accepted')
+    expect((await stage.request({ body: '{"app_key":"ak_1"}' })).status).toBe('400 Bad Request')
+    expect([stage.lines, stage.charges.length, stage.ends.length]).toEqual([[], 1, 1])
   })
 
   it.each<[OverloadReason, Partial<Behaviour>]>([

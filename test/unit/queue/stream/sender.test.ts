@@ -23,7 +23,10 @@ function makeSender(alone = Number.POSITIVE_INFINITY) {
     lanes,
     window,
     unacked: new UnackedRecords(),
-    state: new StreamState(() => {}),
+    state: new StreamState(
+      () => {},
+      () => 0,
+    ),
     keyedAlone: () => alone,
   })
   let number = 0

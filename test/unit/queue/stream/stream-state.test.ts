@@ -5,7 +5,10 @@ import { StreamState } from '../../../../src/queue/stream/stream-state.ts'
 /** A state that is up, and its notices from then on. */
 function upState(): { state: StreamState; notices: string[] } {
   const notices: string[] = []
-  const state = new StreamState((message) => notices.push(message))
+  const state = new StreamState(
+    (message) => notices.push(message),
+    () => 0,
+  )
   state.connected()
   state.answered(null)
   notices.length = 0
@@ -20,7 +23,10 @@ function looked(unsafe: string | null): StreamReport {
 describe('the state of the stream', () => {
   test('is not up at a start with settings that would lose what is acknowledged, though it acknowledges', () => {
     const notices: string[] = []
-    const state = new StreamState((message) => notices.push(message))
+    const state = new StreamState(
+      (message) => notices.push(message),
+      () => 0,
+    )
     state.connected()
     state.reported(looked('it loses messages'))
     state.answered(null)
@@ -38,7 +44,11 @@ describe('the state of the stream', () => {
   test('says of a NATS that is away that the spool keeps what it does not take, where there is one', () => {
     const notices: string[] = []
     for (const isSpooled of [true, false]) {
-      const state = new StreamState((message) => notices.push(message), isSpooled)
+      const state = new StreamState(
+        (message) => notices.push(message),
+        () => 0,
+        isSpooled,
+      )
       state.disconnected('connection refused')
       state.connected()
       state.reported({ kind: 'absent' })

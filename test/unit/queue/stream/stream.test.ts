@@ -222,7 +222,10 @@ describe('the state of the shared queue', () => {
 
   it('is reported once per change, and a second short outage is reported again', () => {
     const notices: string[] = []
-    const state = new StreamState((notice) => void notices.push(notice))
+    const state = new StreamState(
+      (notice) => void notices.push(notice),
+      () => 0,
+    )
     const outage = (): void => {
       for (let tries = 0; tries < 5; tries += 1) state.disconnected('connection refused')
       state.connected()
@@ -237,7 +240,10 @@ describe('the state of the shared queue', () => {
   })
 
   it('is up only with a connection, a stream, and answers', () => {
-    const state = new StreamState(() => {})
+    const state = new StreamState(
+      () => {},
+      () => 0,
+    )
     expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, false, 'starting', null])
     state.connected()
     expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, false, 'starting', null])
@@ -245,7 +251,7 @@ describe('the state of the shared queue', () => {
     expect([state.isUp, ...statusOf(state)]).toEqual([false, 'no_stream', 'timeout'])
     state.reported(present)
     expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([true, true, 'ok', null])
-    state.silent()
+    state.silent(0)
     expect([state.isUp, ...statusOf(state)]).toEqual([false, 'silent', null])
     state.reported({ kind: 'unreadable', reason: 'no answer' })
     expect([state.isUp, ...statusOf(state)]).toEqual([false, 'silent', null])
@@ -263,11 +269,14 @@ describe('the state of the shared queue', () => {
 
   it('is reported once for a stream that answers requests but acknowledges nothing', () => {
     const notices: string[] = []
-    const state = new StreamState((notice) => void notices.push(notice))
+    const state = new StreamState(
+      (notice) => void notices.push(notice),
+      () => 0,
+    )
     state.connected()
     state.reported(present)
     for (let turn = 0; turn < 5; turn += 1) {
-      state.silent()
+      state.silent(0)
       state.reported(present)
       expect(state.isUp).toBe(true)
     }
@@ -278,7 +287,10 @@ describe('the state of the shared queue', () => {
 
   it('is reported a bounded number of times in one outage', () => {
     const notices: string[] = []
-    const state = new StreamState((notice) => void notices.push(notice))
+    const state = new StreamState(
+      (notice) => void notices.push(notice),
+      () => 0,
+    )
     for (let index = 0; index < 1000; index += 1) state.complained(`complaint ${index}`)
     expect(notices).toHaveLength(16)
   })

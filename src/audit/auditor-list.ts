@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { FOREIGN_KEY } from '../installation/owner.ts'
 import { NODES_KEY } from '../limits/shared/nodes.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { integer, listOf, text } from '../redis/reply.ts'
 import { readRedisTime } from '../redis/time.ts'
 import type { Clocks } from './clocks.ts'
 
@@ -36,13 +37,16 @@ export class AuditorList {
   /** While Redis is away, the list stays as it is, and its clock goes on by the monotonic one. */
   async read(): Promise<void> {
     const { redis, nodeId, clocks } = this.#options
-    const lists = redis.call((client) => {
-      return Promise.all([
-        client.zrange(NODES_KEY, '0', '-1'),
-        client.zrange(SKEWED_KEY, '0', '-1'),
-        client.zrange(FOREIGN_KEY, '0', '-1'),
-      ])
-    })
+    const lists = redis.call(
+      (client) => {
+        return Promise.all([
+          client.zrange(NODES_KEY, '0', '-1'),
+          client.zrange(SKEWED_KEY, '0', '-1'),
+          client.zrange(FOREIGN_KEY, '0', '-1'),
+        ])
+      },
+      listOf(listOf(text), 3),
+    )
     const [redisMs, reply] = await Promise.all([readRedisTime(redis), lists]).catch(() => ['away', 'away'] as const)
     if (redisMs === 'away' || reply === 'away') return
     clocks.heard('redis', redisMs)
@@ -57,9 +61,9 @@ export class AuditorList {
     if (!isSkewed && !this.#isListedAsSkewed) return
     await redis
       .call(async (client) => {
-        if (!isSkewed) return await client.zrem(SKEWED_KEY, nodeId)
+        if (!isSkewed) return [await client.zrem(SKEWED_KEY, nodeId)]
         return await Promise.all([client.zadd(SKEWED_KEY, 0, nodeId), client.expire(SKEWED_KEY, SKEWED_SECONDS)])
-      })
+      }, listOf(integer))
       .catch(() => 'away' as const)
   }
 

@@ -8,6 +8,7 @@ import { probe } from '../queue/stream/probe.ts'
 import { eventsOf } from '../queue/stream/read/stream-original.ts'
 import { DUPLICATE_WINDOW_MINUTES } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { fields, integer, textOrNull } from '../redis/reply.ts'
 
 /** Asked about at one time. */
 const MAX_AT_ONCE = 100
@@ -37,10 +38,12 @@ export class DoubtSettler {
   /** Settles the doubts of the minutes up to `closableMinute`. Returns the last minute that may close now. */
   async settle(partition: number, closableMinute: number, connection: NatsConnection): Promise<number> {
     // Without Redis nobody knows of them.
-    const fields = await this.#redis.call((client) => client.hgetall(doubtsKey(partition))).catch(() => 'away' as const)
-    if (fields === 'away') return closableMinute
+    const doubts = await this.#redis
+      .call((client) => client.hgetall(doubtsKey(partition)), fields)
+      .catch(() => 'away' as const)
+    if (doubts === 'away') return closableMinute
     const due: Doubt[] = []
-    for (const [name, text] of Object.entries(fields)) {
+    for (const [name, text] of Object.entries(doubts)) {
       const found = VALUE.exec(text)
       if (found === null) await this.#remove(partition, name)
       else if (Number(found[1]) <= closableMinute) due.push({ name, minute: Number(found[1]), messageId: found[3] })
@@ -76,13 +79,13 @@ export class DoubtSettler {
       const keptSeconds = decision === 'burnt' ? DUPLICATE_WINDOW_MINUTES * 60 : IDEMPOTENCY_WINDOW_SECONDS
       const key = idempotencyKey(partition, name)
       // Not over the claim of a retry under way, which gets the same answer from the stream.
-      await this.#redis.call((client) => client.set(key, text, 'EX', keptSeconds, 'NX')).catch(() => null)
+      await this.#redis.call((client) => client.set(key, text, 'EX', keptSeconds, 'NX'), textOrNull).catch(() => null)
     }
     return this.#remove(partition, name)
   }
 
   async #remove(partition: number, name: string): Promise<true> {
-    await this.#redis.call((client) => client.hdel(doubtsKey(partition), name)).catch(() => null)
+    await this.#redis.call((client) => client.hdel(doubtsKey(partition), name), integer).catch(() => null)
     return true
   }
 }

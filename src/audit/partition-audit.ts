@@ -15,6 +15,7 @@ import { type CostMessage, CostReader, type From, type StreamEnd } from '../queu
 import { getFromLeader } from '../queue/stream/read/stream-message.ts'
 import { type StreamFacts } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { integer, textOrNull } from '../redis/reply.ts'
 import { redisScript, runScript } from '../redis/script.ts'
 import { encodeTotals } from './app-totals.ts'
 import type { Bounds } from './clocks.ts'
@@ -231,7 +232,7 @@ export class PartitionAudit {
     const { redis, partition } = this.#parts
     const { apps, minute, last } = this.#totals
     // A value of the wrong type counts as no fence, and is replaced.
-    const text = await redis.call((client) => client.get(fenceKey(partition))).catch(() => null)
+    const text = await redis.call((client) => client.get(fenceKey(partition)), textOrNull).catch(() => null)
     if (text === 'away') return 'away'
     const known = fenceIn(text)
     const hasLostFence = isBefore(known, this.#fence, latest)
@@ -270,7 +271,7 @@ export class PartitionAudit {
   }
 
   async #replace(keys: readonly string[], args: readonly string[]): Promise<'away' | 'done'> {
-    const reply = await runScript(this.#parts.redis, REPLACE, keys, args)
+    const reply = await runScript(this.#parts.redis, REPLACE, keys, args, integer)
     if (reply === 'away') return 'away'
     // Another Redis answers than the one that said its time, or its clock was set back since.
     if (reply === NOT_PASSED) throw new Error("Redis's clock went back")

@@ -4,6 +4,7 @@
 import { countsKey, fenceIn, fenceKey } from '../limits/shared/take.ts'
 import { parseDays } from '../limits/shared/usage.ts'
 import type { Away, RedisClient, RedisLink } from '../redis/link.ts'
+import { inOrder, listOf, text, textOrNull } from '../redis/reply.ts'
 import type { SavedApp } from './app-totals.ts'
 import type { SavedTotals } from './totals.ts'
 
@@ -18,13 +19,13 @@ export async function readRedisSums(redis: RedisLink, partition: number): Promis
   const prefix = countsKey(partition, '')
   const keys = await scanKeys(redis, prefix)
   if (keys === 'away') return 'away'
-  const fence = await redis.call((client) => client.get(fenceKey(partition)))
+  const fence = await redis.call((client) => client.get(fenceKey(partition)), textOrNull)
   if (fence === 'away') return 'away'
   const known = fenceIn(fence)
   let { timeUs, minute } = known ?? { timeUs: 0, minute: 0 }
   const apps: [string, SavedApp][] = []
   for (const key of keys) {
-    const fields = await redis.call((client) => client.hmget(key, 'base', 'days'))
+    const fields = await redis.call((client) => client.hmget(key, 'base', 'days'), listOf(textOrNull, 2))
     if (fields === 'away') return 'away'
     const found = BASE.exec(fields[0] ?? '')
     if (found === null) continue
@@ -50,11 +51,15 @@ async function scanKeys(redis: RedisLink, prefix: string): Promise<string[] | Aw
   const serversOf = (client: RedisClient) => ('nodes' in client ? client.nodes('master') : [client])
   for (let server = 0; ; server++) {
     for (let cursor = '0'; ; ) {
-      const reply = await redis.call(async (client) => {
-        return await serversOf(client).at(server)?.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', SCAN_COUNT)
-      })
+      const reply = await redis.call(
+        async (client) => {
+          const scan = serversOf(client).at(server)?.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', SCAN_COUNT)
+          return (await scan) ?? null
+        },
+        (given) => (given === null ? null : inOrder(text, listOf(text))(given)),
+      )
       if (reply === 'away') return 'away'
-      if (reply === undefined) return [...keys]
+      if (reply === null) return [...keys]
       cursor = reply[0]
       for (const key of reply[1]) keys.add(key)
       if (cursor === '0') break

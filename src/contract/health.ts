@@ -47,6 +47,7 @@ const WORDS = {
       'Redis has lost counts',
       'this node enforces its share of limits until the audit has written them again',
     ],
+    unserved: ['Redis Cluster does not serve all apps', 'this node enforces its share of their limits'],
   },
   file: { ok: ['in a file'], error: ['app file cannot be used', 'the last good one stays in force; see the log'] },
   bucket: {

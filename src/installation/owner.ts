@@ -2,6 +2,7 @@
 // nodes say so; nodes of another one are put on a list, and do not audit: they would close its minutes by their stream.
 
 import type { RedisLink } from '../redis/link.ts'
+import { listOf, text, textOrNull } from '../redis/reply.ts'
 import { readRedisTime } from '../redis/time.ts'
 
 const OWNER_KEY = 'sluice:owner'
@@ -24,11 +25,11 @@ export async function claimRedis(
   before: readonly (string | undefined)[],
 ): Promise<Ownership> {
   const nowMs = await readRedisTime(redis).catch(() => 'away' as const)
-  const text = await redis.call((client) => client.get(OWNER_KEY)).catch(() => 'away' as const)
-  if (nowMs === 'away' || text === 'away') return 'unknown'
-  const [owner, saidAt] = (text ?? '').split(' ')
+  const said = await redis.call((client) => client.get(OWNER_KEY), textOrNull).catch(() => 'away' as const)
+  if (nowMs === 'away' || said === 'away') return 'unknown'
+  const [owner, saidAt] = (said ?? '').split(' ')
   const isOver = Math.abs(nowMs - Number(saidAt)) > SAID_FOR_SECONDS * 1000
-  const isOwn = text === null || isOver || !(Number(saidAt) > 0) || owner === createdAt || before.includes(owner)
+  const isOwn = said === null || isOver || !(Number(saidAt) > 0) || owner === createdAt || before.includes(owner)
   const others = await redis
     .call(async (client) => {
       if (isOwn) {
@@ -38,7 +39,7 @@ export async function claimRedis(
       }
       await Promise.all([client.zadd(FOREIGN_KEY, 0, nodeId), client.expire(FOREIGN_KEY, SAID_FOR_SECONDS)])
       return []
-    })
+    }, listOf(text))
     .catch(() => 'away' as const)
   if (others === 'away') return 'unknown'
   if (!isOwn) return 'foreign'

@@ -5,6 +5,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { Bucket } from '../nats/bucket.ts'
 import { COUNTS_BUCKET } from '../nats/store-names.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { text, textOrNull } from '../redis/reply.ts'
 import { type InstallationRecord, parseRecord } from './record.ts'
 
 const REDIS_KEY = 'sluice:installation'
@@ -52,10 +53,10 @@ export async function writeToBucket(
 }
 
 export async function readFromRedis(redis: RedisLink): Promise<InstallationRecord | null | 'away'> {
-  const text = await redis.call((client) => client.get(REDIS_KEY)).catch(() => 'away' as const)
-  return text === 'away' ? 'away' : parseRecord(text)
+  const said = await redis.call((client) => client.get(REDIS_KEY), textOrNull).catch(() => 'away' as const)
+  return said === 'away' ? 'away' : parseRecord(said)
 }
 
 export async function writeToRedis(redis: RedisLink, record: InstallationRecord): Promise<void> {
-  await redis.call((client) => client.set(REDIS_KEY, JSON.stringify(record))).catch(() => {})
+  await redis.call((client) => client.set(REDIS_KEY, JSON.stringify(record)), text).catch(() => {})
 }

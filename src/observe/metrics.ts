@@ -32,11 +32,18 @@ const BATCH_EVENTS = [0, 1, 2, 5, 10, 20, 50, 100]
 const REDIS_CALL_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1]
 const PUBLISH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
+export interface MetricsOptions {
+  readonly version: string
+  readonly runtime?: boolean
+  /** By library: what it left unhandled. */
+  readonly libraryFaults?: Readonly<Record<'ioredis' | 'nats', number>> | undefined
+}
+
 /** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped. */
-export function createMetrics({ version, runtime = true }: { version: string; runtime?: boolean }): Metrics {
+export function createMetrics({ version, runtime = true, libraryFaults }: MetricsOptions): Metrics {
   const page = new MetricsPage()
   const metrics = newMetrics(page, runtime ? collectRuntimeMetrics(page) : new Registry())
-  addCounters(page, metrics)
+  addCounters(page, metrics, libraryFaults ?? { ioredis: 0, nats: 0 })
   addHistograms(page, metrics)
   addGauges(page, metrics.sampler)
   page.numbers('sluice_build_info', 'gauge', 'Always 1; the labels say what runs.', [
@@ -77,6 +84,8 @@ function newMetrics(page: MetricsPage, runtime: Registry) {
     journalDamage: { checksum: 0, missing: 0, record: 0, beside: 0, changed: 0, removed: 0, unwritten: 0 },
     events: { track: 0, screen: 0, revenue: 0 },
     limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
+    /** Connections to Redis that were dropped for an answer of another shape, or one too many. */
+    redisBadReplies: 0,
     /** Of the port for events. The engine answers some requests itself; only these counts show them. */
     connections: {
       opened: 0,
@@ -126,7 +135,7 @@ function newMetrics(page: MetricsPage, runtime: Registry) {
   }
 }
 
-function addCounters(page: MetricsPage, metrics: Metrics): void {
+function addCounters(page: MetricsPage, metrics: Metrics, libraryFaults: Readonly<Record<string, number>>): void {
   const { replays, events, connections, limitCalls } = metrics
   const { closed } = connections
   const single = (name: string, help: string, read: () => number) =>
@@ -185,6 +194,17 @@ function addCounters(page: MetricsPage, metrics: Metrics): void {
     'sluice_limits_without_redis_total',
     "Requests judged by this node's share of the limits, since Redis was away.",
     () => limitCalls.without,
+  )
+  single(
+    'sluice_redis_bad_replies_total',
+    'Connections to Redis that were dropped, since it answered something else than it was asked.',
+    () => metrics.redisBadReplies,
+  )
+  page.numbers(
+    'sluice_library_faults_total',
+    'counter',
+    'Errors that the client library of Redis or NATS left unhandled. They end no process.',
+    seriesOf('library', libraryFaults),
   )
 }
 

@@ -6,10 +6,11 @@ import type { Status } from '../contract/health.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { sleep, systemTimers, type Timers } from '../lib/timers.ts'
 import { type RedisAccess, type RedisAddress, toRedisAddress } from './address.ts'
-import { connectionFault, type RedisFault } from './fault.ts'
-import type { Away, RedisClient, RedisLink } from './link.ts'
+import { BAD_REPLY, connectionFault, type RedisFault } from './fault.ts'
+import type { Away, CallOptions, RedisClient, RedisLink } from './link.ts'
 import { OutageLog } from './outage-log.ts'
 import { type CallResult, CHECK_MS, type OnResult, PendingCalls } from './pending-calls.ts'
+import type { Read } from './reply.ts'
 import { type OpenSession, openSession, type RedisSession, withTimeout } from './session.ts'
 
 /** The longest that a request waits for Redis. */
@@ -17,6 +18,8 @@ const BUDGET_MS = 250
 const MAX_MISSES = 3
 /** Between attempts to open a session; random, so that nodes do not reconnect in step. */
 const RECONNECT_PAUSE_MS = { min: 50, max: 300 } as const
+/** After a reply of another shape, so that a server which probes do not find out is not asked several times a second. */
+const BAD_REPLY_PAUSE_MS = 1000
 const PROBE_PAUSE_MS = 50
 /** A session that does not answer a probe in this time is dropped for a new one. */
 const PROBE_TIMEOUT_MS = 1000
@@ -38,6 +41,8 @@ export interface RedisConnectionOptions {
   readonly onNotice: OnNotice
   /** Called once per call, when its caller is answered. */
   readonly onCall?: OnResult
+  /** Called once per connection that was dropped for a reply of another shape, or one too many. */
+  readonly onBadReply?: () => void
   /** Default: those of this process. */
   readonly timers?: Timers
   /** Returns a number from 0 up to 1, for jitter. */
@@ -69,6 +74,7 @@ class Breaker implements RedisConnection {
   readonly #openSession: OpenSession
   readonly #onNotice: OnNotice
   readonly #onCall: OnResult
+  readonly #onBadReply: () => void
   readonly #calls: PendingCalls
   readonly #outageLog: OutageLog
   readonly #listeners: ((isUp: boolean) => void)[] = []
@@ -91,6 +97,7 @@ class Breaker implements RedisConnection {
     this.#budgetMs = options.budgetMs ?? BUDGET_MS
     this.#onNotice = options.onNotice
     this.#onCall = options.onCall ?? (() => {})
+    this.#onBadReply = options.onBadReply ?? (() => {})
     this.#timers = options.timers ?? systemTimers
     this.#random = options.random ?? Math.random
     this.#openSession = options.openSession ?? openSession
@@ -127,22 +134,28 @@ class Breaker implements RedisConnection {
     this.#listeners.push(listener)
   }
 
-  call<T>(command: (client: RedisClient) => Promise<T>, onLate?: (answer: T) => void): Promise<T | Away> {
+  call<T>(
+    command: (client: RedisClient) => Promise<unknown>,
+    read: Read<T>,
+    options: CallOptions<T> = {},
+  ): Promise<T | Away> {
     const session = this.#session
     if (session === null || this.#calls.size >= MAX_WAITING) return Promise.resolve('away')
-    return this.#send(session, () => command(session.client), this.#onCall, onLate)
+    return this.#send(session, () => command(session.client), read, this.#onCall, options)
   }
 
   #send<T>(
     session: RedisSession,
-    command: () => Promise<T>,
+    command: () => Promise<unknown>,
+    read: Read<T>,
     onResult: OnResult,
-    onLate?: (answer: T) => void,
+    { onLate, onSlotFault }: CallOptions<T> = {},
   ): Promise<T | Away> {
     const onAway = (fault: RedisFault): void => {
-      if (this.#session === session) this.#takeDown?.(fault)
+      if (fault.isOfSlot && session.isCluster) onSlotFault?.(fault)
+      else if (this.#session === session) this.#takeDown?.(fault)
     }
-    return this.#calls.run(command, onResult, onAway, onLate)
+    return this.#calls.run(command, read, onResult, onAway, onLate)
   }
 
   async stop(): Promise<void> {
@@ -163,19 +176,21 @@ class Breaker implements RedisConnection {
       if (signal.aborted) return
       this.#setAway(fault)
       const { min, max } = RECONNECT_PAUSE_MS
-      await sleep(this.#timers, min + this.#random() * (max - min), signal)
+      const isBadReply = fault.kind === BAD_REPLY
+      if (isBadReply) this.#onBadReply()
+      await sleep(this.#timers, (isBadReply ? BAD_REPLY_PAUSE_MS : min) + this.#random() * (max - min), signal)
     }
   }
 
   /** Opens one session and uses it until it ends. Returns what ended it. */
   async #runSession(knownNodes: readonly ClusterNode[], signal: AbortSignal): Promise<RedisFault> {
-    let end: () => void = () => {}
+    let end: (fault: RedisFault) => void = () => {}
     const ended = new Promise<RedisFault>((resolve) => {
-      end = () => resolve({ kind: 'connection', reason: 'connection lost' })
+      end = resolve
     })
-    const onEnd = () => {
-      if (this.#takeDown === null) end()
-      else this.#takeDown({ kind: 'connection', reason: 'connection lost' })
+    const onEnd = (fault: RedisFault = { kind: 'connection', reason: 'connection lost' }) => {
+      if (this.#takeDown === null) end(fault)
+      else this.#takeDown(fault)
     }
     let session: RedisSession | null = null
     try {
@@ -242,7 +257,12 @@ class Breaker implements RedisConnection {
     const onResult = (result: CallResult): void => {
       if (result === 'answered') this.#calls.misses = 0
     }
-    const probing = this.#send(session, () => session.probe(), onResult)
+    const probing = this.#send(
+      session,
+      () => session.probe(),
+      (reply) => reply,
+      onResult,
+    )
     probing.catch((error: unknown) => this.#session === session && this.#takeDown?.(connectionFault(error)))
   }
 

@@ -3,6 +3,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { isErrorReply } from './fault.ts'
 import type { Away, RedisClient, RedisLink } from './link.ts'
+import { listOf, textOrNull } from './reply.ts'
 
 export interface RedisNode {
   readonly version: string
@@ -15,25 +16,19 @@ export interface RedisFacts {
   readonly nodes: readonly RedisNode[] | null
 }
 
-export function describeRedis(link: RedisLink): Promise<RedisFacts | Away> {
-  return link.call(describe)
-}
-
-async function describe(client: RedisClient): Promise<RedisFacts> {
-  const { isCluster } = client
-  const nodes = await Promise.all(
-    (isCluster ? (client as Cluster).nodes('master') : [client as Redis]).map(describeNode),
+export async function describeRedis(link: RedisLink): Promise<RedisFacts | Away> {
+  const mastersOf = (client: RedisClient): Redis[] =>
+    client.isCluster ? (client as Cluster).nodes('master') : [client as Redis]
+  const infos = await link.call(
+    (client) => Promise.all(mastersOf(client).map((node) => unlessRefused(node.info()))),
+    listOf(textOrNull),
   )
-  return { isCluster, nodes: nodes.every((node) => node !== null) ? nodes : null }
-}
-
-async function describeNode(node: Redis): Promise<RedisNode | null> {
-  const info = await unlessRefused(node.info())
-  if (info === null) return null
-  return {
-    version: fieldOf(info, 'redis_version'),
-    evictionPolicy: fieldOf(info, 'maxmemory_policy'),
-  }
+  if (infos === 'away') return 'away'
+  const nodes = infos.map((info): RedisNode | null => {
+    if (info === null) return null
+    return { version: fieldOf(info, 'redis_version'), evictionPolicy: fieldOf(info, 'maxmemory_policy') }
+  })
+  return { isCluster: link.isCluster, nodes: nodes.every((node) => node !== null) ? nodes : null }
 }
 
 /** Redis may refuse INFO to this user, which takes nothing from the service. */

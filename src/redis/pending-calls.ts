@@ -2,8 +2,9 @@
 // moved, so that Redis is not blamed for it.
 
 import type { Timer, Timers } from '../lib/timers.ts'
-import { awayFault, type RedisFault } from './fault.ts'
+import { awayFault, connectionFault, type RedisFault } from './fault.ts'
 import type { Away } from './link.ts'
+import { BadReply, type Read } from './reply.ts'
 
 /** Between checks of the deadlines. */
 export const CHECK_MS = 50
@@ -50,11 +51,12 @@ export class PendingCalls {
   }
 
   /**
-   * Rejects only with an error reply that does not mean that Redis is away. `onAway` gets every other failure, `onLate` an
-   * answer that comes after its caller was given up.
+   * Rejects only with an error reply that does not mean that Redis is away. `onAway` gets every other failure, also a reply of another
+   * shape; `onLate` an answer that comes after its caller was given up.
    */
   run<T>(
-    command: () => Promise<T>,
+    command: () => Promise<unknown>,
+    read: Read<T>,
     onResult: OnResult,
     onAway: (fault: RedisFault) => void,
     onLate?: (answer: T) => void,
@@ -72,8 +74,19 @@ export class PendingCalls {
       const reply = command()
       this.#waiting.add(call)
       this.#scheduleCheck()
+      const fail = (fault: RedisFault): void => {
+        onAway(fault)
+        giveUp('failed')
+      }
       reply.then(
-        (value) => {
+        (given) => {
+          let value: T
+          try {
+            value = read(given)
+          } catch (error) {
+            if (!(error instanceof BadReply)) throw error
+            return fail(connectionFault(error))
+          }
           if (!this.#waiting.has(call)) return onLate?.(value)
           end(this.#timers.monotonicMs() <= call.deadlineMs ? 'answered' : 'slow')
           return resolve(value)
@@ -85,8 +98,7 @@ export class PendingCalls {
             reject(error)
             return
           }
-          giveUp('failed')
-          onAway(fault)
+          fail(fault)
         },
       )
     })

@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { isErrorReply } from './fault.ts'
-import type { RedisClient, RedisLink } from './link.ts'
+import type { Away, CallOptions, RedisClient, RedisLink } from './link.ts'
+import { must, type Read } from './reply.ts'
 
 export interface RedisScript {
   readonly text: string
@@ -23,9 +24,9 @@ export function redisScript(text: string): RedisScript {
 /** Saves the first call of each script a second round trip. Where Redis refuses SCRIPT LOAD, that call sends the text. */
 export async function loadScripts(server: Redis): Promise<void> {
   await Promise.all(
-    SCRIPTS.map(async ({ text }) => {
+    SCRIPTS.map(async ({ text, digest }) => {
       try {
-        await server.script('LOAD', text)
+        must((await server.script('LOAD', text)) === digest)
       } catch (error) {
         if (!isErrorReply(error)) throw error
       }
@@ -33,15 +34,16 @@ export async function loadScripts(server: Redis): Promise<void> {
   )
 }
 
-/** Resolves with the script's reply. Rejects only with an error reply. On a cluster all keys must share one hash slot. */
-export function runScript(
+/** Resolves with what `read` reads in the script's reply. Rejects only with an error reply. On a cluster all keys must share one hash slot. */
+export function runScript<T>(
   link: RedisLink,
   script: RedisScript,
   keys: readonly string[],
   args: readonly string[],
-  onLate?: (reply: unknown) => void,
-): Promise<unknown> {
-  return link.call((client) => evaluate(client, script, keys, args), onLate)
+  read: Read<T>,
+  options?: CallOptions<T>,
+): Promise<T | Away> {
+  return link.call((client) => evaluate(client, script, keys, args), read, options)
 }
 
 export async function evaluate(

@@ -5,8 +5,9 @@ import { readFile } from 'node:fs/promises'
 import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
 import type { Timers } from '../lib/timers.ts'
 import type { RedisAddress } from './address.ts'
-import { isErrorReply } from './fault.ts'
+import { connectionFault, greetingFault, isErrorReply, type RedisFault, SURPLUS } from './fault.ts'
 import type { RedisClient } from './link.ts'
+import { must, text } from './reply.ts'
 import { evaluate, loadScripts, redisScript } from './script.ts'
 
 /** For each step: connecting, selecting the database, loading the scripts. */
@@ -33,8 +34,8 @@ export interface SessionOptions {
   readonly address: RedisAddress
   /** Addresses of the cluster's nodes in the last session. */
   readonly knownNodes: readonly ClusterNode[]
-  /** A connection has ended. Also called by `drop`. */
-  readonly onEnd: () => void
+  /** A connection has ended, or has to: `fault` says why, where it is known. Also called by `drop`. */
+  readonly onEnd: (fault?: RedisFault) => void
   /** Aborts the opening. */
   readonly signal: AbortSignal
   readonly timers: Timers
@@ -59,9 +60,15 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
   })
   const drop = () => dropNode(client)
   let failure: unknown = null
-  client.on('error', (error: unknown) => (failure ??= error))
+  const onFailure = (error: unknown): void => {
+    failure = greetingFault(error) === null ? (failure ?? error) : error
+  }
+  client.on('error', onFailure)
+  guard(client, options.onEnd)
   try {
     await withTimeout(client.connect(), OPEN_TIMEOUT_MS, signal, timers)
+    // Alone, and waited for: what Redis says to a connection that it closes is lost where there is more to write.
+    await withTimeout(setName(client), OPEN_TIMEOUT_MS, signal, timers)
     if (await withTimeout(isClusterNode(client), OPEN_TIMEOUT_MS, signal, timers)) {
       drop()
       return await openCluster(options)
@@ -73,7 +80,7 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
     drop()
     throw failure ?? error
   }
-  client.on('close', options.onEnd)
+  client.on('close', () => options.onEnd())
   return { client, isCluster: false, knownNodes: [], probe: () => tryScript(client), drop }
 }
 
@@ -89,9 +96,11 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
     enableReadyCheck: false,
     clusterRetryStrategy: null,
     slotsRefreshTimeout: OPEN_TIMEOUT_MS / 3,
-    // No retries by the client: the caller's budget would be over by then.
+    // No retries by the client that wait: the caller's budget would be over by then. A call may be asked for MOVED and ASK, after both TRYAGAIN.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 1,
+    maxRedirections: 5,
     // Certificates name hosts, so with TLS the client must connect by name.
     ...(address.tls ? { dnsLookup: (host, done) => done(null, host) } : {}),
   })
@@ -101,12 +110,17 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
     for (const node of nodes) dropNode(node)
   }
   let failure: unknown = null
+  const onFailure = (error: unknown): void => {
+    failure = greetingFault(error) === null ? (failure ?? error) : error
+  }
   cluster.on('error', () => {})
-  cluster.on('node error', (error: unknown) => (failure ??= error))
+  cluster.on('node error', onFailure)
+  cluster.on('+node', (node: Redis) => guard(node, onEnd))
   try {
     await withTimeout(cluster.connect(), OPEN_TIMEOUT_MS, signal, timers)
     // The client connects to a node at its first call, and fails calls until it is connected.
     await withTimeout(pingMasters(cluster), OPEN_TIMEOUT_MS, signal, timers)
+    await withTimeout(Promise.all(cluster.nodes('master').map(setName)), OPEN_TIMEOUT_MS, signal, timers)
     await withTimeout(Promise.all(cluster.nodes('master').map(loadScripts)), OPEN_TIMEOUT_MS, signal, timers)
   } catch (error) {
     drop()
@@ -115,7 +129,7 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
   // Other nodes may leave: the client drops the one named by the URL once it knows its address.
   const masters = new Set(cluster.nodes('master'))
   cluster.on('-node', (node: Redis) => masters.has(node) && onEnd())
-  cluster.on('end', onEnd)
+  cluster.on('end', () => onEnd())
   return {
     client: cluster,
     isCluster: true,
@@ -125,21 +139,61 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
         .slice(0, MAX_KNOWN_NODES)
         .map(({ options: { host, port } }): ClusterNode => ({ host: host ?? address.host, port: port ?? address.port }))
     },
-    probe: () => {
-      const scripts = Array.from({ length: CLUSTER_PROBES }, (_, partition) => tryScript(cluster, `{p${partition}}`))
-      return Promise.all([pingMasters(cluster), ...scripts])
-    },
+    probe: () => Promise.all([pingMasters(cluster), trySlots(cluster)]),
     drop,
   }
 }
 
 /** Rejects with the error reply of a Redis that refuses scripts or writes. */
-export function tryScript(client: RedisClient, hashTag = ''): Promise<unknown> {
-  return evaluate(client, PROBE, [`sluice:probe${hashTag}`], [])
+export async function tryScript(client: RedisClient, hashTag = ''): Promise<void> {
+  const reply = await evaluate(client, PROBE, [`sluice:probe${hashTag}`], [])
+  must(reply === null || reply === 'OK')
 }
 
-function pingMasters(cluster: Cluster): Promise<unknown> {
-  return Promise.all(cluster.nodes('master').map((node) => node.ping()))
+/** Where the cluster does not serve some hash slots now, the others can be used. */
+async function trySlots(cluster: Cluster): Promise<void> {
+  const scripts = Array.from({ length: CLUSTER_PROBES }, (_, partition) => tryScript(cluster, `{p${partition}}`))
+  const errors: unknown[] = (await Promise.allSettled(scripts)).flatMap((tried) =>
+    tried.status === 'rejected' ? [tried.reason] : [],
+  )
+  const ofSlots = errors.filter((error) => connectionFault(error).isOfSlot)
+  if (errors.length > ofSlots.length || ofSlots.length === CLUSTER_PROBES) {
+    throw errors.find((error) => !ofSlots.includes(error)) ?? errors[0]
+  }
+}
+
+async function pingMasters(cluster: Cluster): Promise<void> {
+  for (const reply of await Promise.all(cluster.nodes('master').map((node) => node.ping()))) must(reply === 'PONG')
+}
+
+/**
+ * What the client leaves undone. It drops the promise of ASKING, whose rejection would end this process, and goes on with a connection
+ * whose answers no longer belong to its calls.
+ */
+function guard(node: Redis, onEnd: (fault: RedisFault) => void): void {
+  const asking: () => Promise<'OK'> = node.asking.bind(node)
+  node.asking = () => {
+    const reply = asking()
+    reply.catch(() => {})
+    return reply
+  }
+  // Its queue of calls is made at each connection, and no answer was read yet.
+  node.on('connect', () => {
+    const { commandQueue } = node as unknown as { commandQueue: { shift(): unknown } }
+    const shift = commandQueue.shift.bind(commandQueue)
+    commandQueue.shift = () => {
+      const call = shift()
+      if (call === undefined && node.status === 'ready') onEnd(SURPLUS)
+      return call
+    }
+  })
+}
+
+/** For those who look at CLIENT LIST. A user without the right to it can do without. */
+async function setName(node: Redis): Promise<void> {
+  await node.client('SETNAME', 'sluice').catch((error: unknown) => {
+    if (!isErrorReply(error) || greetingFault(error) !== null) throw error
+  })
 }
 
 /** For every connection, to one server or to a node of a cluster. */
@@ -149,7 +203,6 @@ async function connectionOptions(address: RedisAddress) {
     ...(address.password === null ? {} : { password: address.password }),
     ...(address.tls ? { tls: await tlsOf(address) } : {}),
     protocol: 2,
-    connectionName: 'sluice',
     connectTimeout: OPEN_TIMEOUT_MS,
     disableClientInfo: true,
     enableReadyCheck: false,
@@ -170,7 +223,7 @@ async function tlsOf({ caFile, certFile, keyFile }: RedisAddress) {
 
 async function isClusterNode(client: Redis): Promise<boolean> {
   try {
-    return (await client.info('cluster')).includes('cluster_enabled:1')
+    return text(await client.info('cluster')).includes('cluster_enabled:1')
   } catch (error) {
     // A user without INFO: not taken for a cluster. The probe fails if the user lacks what the service needs.
     if (isErrorReply(error)) return false

@@ -2,16 +2,21 @@
 // all nodes agree on them.
 
 import type { Away, RedisLink } from './link.ts'
+import { listOf, must, type Read, text } from './reply.ts'
 
 const MICROSECONDS_PER_MS = 1000
+/** Seconds and microseconds. */
+const TIME = /^(\d{1,12}) (\d{1,6})$/
 
 /** Unix ms. On a cluster, of one of its servers. */
-export async function readRedisTime(link: RedisLink): Promise<number | Away> {
-  const reply = await link.call((client) => client.time())
-  if (reply === 'away') return 'away'
-  // The client's types are wrong: these are strings.
-  const [seconds, microseconds]: readonly unknown[] = reply
-  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS_PER_MS)
+export function readRedisTime(link: RedisLink): Promise<number | Away> {
+  return link.call((client) => client.time(), timeMs)
+}
+
+const timeMs: Read<number> = (reply) => {
+  const found = TIME.exec(listOf(text)(reply).join(' '))
+  must(found !== null)
+  return Number(found[1]) * 1000 + Math.floor(Number(found[2]) / MICROSECONDS_PER_MS)
 }
 
 export class RedisTime {

@@ -1,7 +1,9 @@
 // How the service ends: after a drain on a signal, by the watchdog where the drain takes too long, or at once on a bug.
 
 import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
+import { type Library, libraryAtFault, STACK_FRAMES } from '../lib/library-fault.ts'
 import type { Log } from '../observe/log.ts'
 
 /**
@@ -57,12 +59,48 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
   }
 }
 
+export type LibraryFaults = Record<Library, number>
+
+/** Between two log lines about the same library. */
+const LIBRARY_LINE_MS = 10_000
+
+/** Handles what nobody caught, from now on. Counts in what it returns the faults of client libraries, which end nothing. */
+export function handleBugs(log: Log, clock: Clock, exit: (code: number) => void): LibraryFaults {
+  Error.stackTraceLimit = STACK_FRAMES
+  const faults = { ioredis: 0, nats: 0 }
+  process.on('uncaughtException', bugHandler({ log, clock, exit, faults }, 'an error was not caught'))
+  process.on('unhandledRejection', bugHandler({ log, clock, exit, faults }, 'a rejection was not handled'))
+  return faults
+}
+
+export interface BugHandling {
+  readonly log: Log
+  readonly clock: Clock
+  readonly exit: (code: number) => void
+  /** Incremented here. */
+  readonly faults: LibraryFaults
+}
+
 /**
- * After a broken invariant no state can be trusted: log it and exit, so that a new process recovers from the journal.
+ * After a broken invariant no state can be trusted: log it and exit, so that a new process recovers from the journal. What a client library
+ * left undone is no invariant of ours: its calls have failed, or its connection is dropped.
  */
-export function bugHandler(log: Log, what: string, exit: (code: number) => void): (error: unknown) => void {
+export function bugHandler({ log, clock, exit, faults }: BugHandling, what: string): (error: unknown) => void {
+  let loggedAtMs = Number.NEGATIVE_INFINITY
   return (error) => {
-    log.fatal({ err: error }, what)
-    exit(EXIT.failed)
+    const library = libraryAtFault(error)
+    if (library === null) {
+      log.fatal({ err: error }, `bug: ${what}; this process ends`)
+      exit(EXIT.failed)
+      return
+    }
+    faults[library] += 1
+    if (clock() - loggedAtMs < LIBRARY_LINE_MS) return
+    loggedAtMs = clock()
+    const advice = 'this process goes on, and clients notice nothing of it'
+    log.error(
+      { library, err: error },
+      `a fault of the client library ${library}: ${what} (${errorMessage(error)}); ${advice}`,
+    )
   }
 }

@@ -28,6 +28,7 @@ import { Ingest } from '../request/ingest.ts'
 import type { FaultStage } from '../request/parts.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
+import type { LibraryFaults } from './ending.ts'
 import { openConsole } from './open-console.ts'
 import { startPortal } from './open-portal.ts'
 import { openStores } from './open-stores.ts'
@@ -48,6 +49,8 @@ export interface SluiceContext {
   readonly clock: Clock
   /** True for one of several worker processes: they share the public port, and the supervisor has the admin port. */
   readonly supervised?: boolean
+  /** Counted by whoever handles them, and shown on the metrics. */
+  readonly libraryFaults?: LibraryFaults
 }
 
 export type Sluice = Awaited<ReturnType<typeof startSluice>>
@@ -60,7 +63,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
   setFlagsFromString('--no-allocation-site-pretenuring')
   const started = new Started()
   try {
-    const metrics = createMetrics({ version: packageVersion() })
+    const metrics = createMetrics({ version: packageVersion(), libraryFaults: context.libraryFaults })
     // The admin port answers probes while a long journal is read.
     let health: Health = { ready: () => false, parts: () => [servicePart('starting')] }
     let gauges: Sampler = { ready: () => false, draining: () => false }

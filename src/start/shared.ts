@@ -105,8 +105,13 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   }
   const spooled = spool
   installation.watch(() => queue.connection)
-  const limitsStatus = (): Status<'redis'> =>
-    redis.isUp && admission.hasForgotten ? { state: 'forgotten', reason: null } : redis.status
+  const limitsStatus = (): Status<'redis'> => {
+    if (redis.isUp && admission.hasForgotten) return { state: 'forgotten', reason: null }
+    const { unserved } = admission
+    return redis.isUp && unserved.length > 0
+      ? { state: 'unserved', reason: `those of partitions ${unserved.join(', ')}` }
+      : redis.status
+  }
   return {
     apps,
     admission,
@@ -150,6 +155,7 @@ function connectRedis(redis: RedisAccess, { log, metrics }: StoresContext): Redi
     redis,
     onNotice: noticeTo(log, 'redis'),
     onCall: (_result, seconds) => metrics.redisCallSeconds.observe(seconds),
+    onBadReply: () => void (metrics.redisBadReplies += 1),
   })
 }
 

@@ -6,7 +6,7 @@ import { StartError } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
 import { type Log, openLog } from '../observe/log.ts'
 import { readConfig } from '../settings/config.ts'
-import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
+import { handleBugs, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
 import { type Sluice, startSluice } from '../start/service.ts'
 import type { Asking, Question, Report } from './messages.ts'
 
@@ -16,8 +16,7 @@ async function main(slot: number): Promise<void> {
   const colour = terminal && (process.env['NO_COLOR'] ?? '') === ''
   const log = openLog({ level: config.logLevel, terminal, colour }).child({ worker: slot })
   const exit = (code: number): never => process.exit(code)
-  process.on('uncaughtException', bugHandler(log, 'bug: an error was not caught; this process ends', exit))
-  process.on('unhandledRejection', bugHandler(log, 'bug: a rejection was not handled; this process ends', exit))
+  const libraryFaults = handleBugs(log, systemClock, exit)
   // Before the service has started there is nothing to drain.
   let stop = async (): Promise<void> => {}
   const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
@@ -30,7 +29,7 @@ async function main(slot: number): Promise<void> {
   process.on('SIGHUP', () => reread())
   process.once('disconnect', () => onSignal('supervisor gone'))
 
-  const sluice = await startSluice(config, { log, clock: systemClock, supervised: true })
+  const sluice = await startSluice(config, { log, clock: systemClock, supervised: true, libraryFaults })
   stop = async () => {
     await sluice.stop()
     await report(await answer('page', sluice, log))

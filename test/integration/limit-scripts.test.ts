@@ -14,13 +14,13 @@ import {
   type AppReply,
   acceptedText,
   countsKey,
-  decodeReply,
   doubtOfAnswer,
   doubtsKey,
   encodeQuestion,
   fenceKey,
   idempotencyKey,
   type Question,
+  type Reply,
   replayOfAnswer,
   replayOfText,
   TAKE,
@@ -52,11 +52,11 @@ beforeEach(async () => {
 })
 afterAll(() => client.disconnect())
 
-async function ask(question: Partial<Question>): Promise<ReturnType<typeof decodeReply>> {
+async function ask(question: Partial<Question>): Promise<Reply> {
   const whole: Question = { nodeId: 'one', accepted: [], released: [], partitions: [], apps: [], ...question }
-  const { keys, args } = encodeQuestion(whole)
+  const { keys, args, read } = encodeQuestion(whole)
   const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
-  return decodeReply(await evaluate(clientAt, TAKE, keys, args), whole)
+  return read(await evaluate(clientAt, TAKE, keys, args))
 }
 
 async function take(app: App, events: readonly number[], changes: Partial<AppQuestion> = {}): Promise<AppReply> {

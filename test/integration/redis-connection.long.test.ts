@@ -9,7 +9,7 @@ import type { RedisClient } from '../../src/redis/link.ts'
 import type { CallResult } from '../../src/redis/pending-calls.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
-import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
+import { callOn, type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
 import { eventually, sleep } from '../support/service.ts'
 
 const UP_TIMEOUT_MS = 10_000
@@ -71,11 +71,11 @@ describe('a link to Redis', () => {
     const server = await aServer()
     const { link, notices, changes } = watched(server.url)
     expect([link.isUp, link.hasBeenUp, link.status]).toEqual([false, false, { state: 'starting', reason: null }])
-    expect(await link.call(ping)).toBe('away')
+    expect(await callOn(link, ping)).toBe('away')
     await isBack(link)
     expect([link.isUp, link.hasBeenUp, link.status]).toEqual([true, true, UP])
-    expect(await link.call((client) => client.incrby('n', 41))).toBe(41)
-    expect(await Promise.all([1, 2, 3].map((by) => link.call((client) => client.incrby('n', by))))).toEqual([
+    expect(await callOn(link, (client) => client.incrby('n', 41))).toBe(41)
+    expect(await Promise.all([1, 2, 3].map((by) => callOn(link, (client) => client.incrby('n', by))))).toEqual([
       42, 44, 47,
     ])
     expect([notices, changes]).toEqual([[], [true]])
@@ -83,24 +83,24 @@ describe('a link to Redis', () => {
 
   it('rejects with an error reply that is a bug of the caller, and stays up', async () => {
     const { link, changes } = await connected((await aServer()).url)
-    await link.call((client) => client.set('text', 'a'))
-    await expect(link.call((client) => client.incr('text'))).rejects.toThrow('not an integer')
-    await expect(link.call(() => Promise.reject(new TypeError('ours')))).rejects.toThrow('ours')
+    await callOn(link, (client) => client.set('text', 'a'))
+    await expect(callOn(link, (client) => client.incr('text'))).rejects.toThrow('not an integer')
+    await expect(callOn(link, () => Promise.reject(new TypeError('ours')))).rejects.toThrow('ours')
     await expect(
-      link.call(() => {
+      callOn(link, () => {
         throw new TypeError('at once')
       }),
     ).rejects.toThrow('at once')
-    expect(await link.call(ping)).toBe('PONG')
+    expect(await callOn(link, ping)).toBe('PONG')
     expect(changes).toEqual([true])
   })
 
   it('that is stopped answers the calls under way, and no later ones', async () => {
     const { link, changes, notices } = await connected((await aServer()).url)
-    const under = link.call((client) => client.set('last', 'word'))
+    const under = callOn(link, (client) => client.set('last', 'word'))
     await link.stop()
     expect(await under).toBe('OK')
-    expect(await link.call(ping)).toBe('away')
+    expect(await callOn(link, ping)).toBe('away')
     expect([changes, notices]).toEqual([[true, false], []])
   })
 
@@ -140,7 +140,7 @@ describe('a Redis that is away', () => {
     expect(notices).toEqual([
       'Redis is away: connection refused; enforcing the local share of each limit until Redis is back',
     ])
-    expect(await link.call(ping)).toBe('away')
+    expect(await callOn(link, ping)).toBe('away')
     await server.restart()
     await isBack(link)
     expect(notices[1]).toMatch(/^Redis is back after \d+\.\d s$/)
@@ -150,14 +150,14 @@ describe('a Redis that is away', () => {
   it.each([false, true])('after kill -9 is found again once it is back (empty: %s)', async (empty) => {
     const server = await aServer()
     const { link, notices, changes } = await connected(server.url)
-    await link.call((client) => client.set('kept', 'yes'))
+    await callOn(link, (client) => client.set('kept', 'yes'))
     await server.kill()
     await isAway(link)
-    expect(await link.call(ping)).toBe('away')
+    expect(await callOn(link, ping)).toBe('away')
     await sleep(SOME_TRIES_MS)
     await server.restart({ empty })
     await isBack(link)
-    expect(await link.call((client) => client.get('kept'))).toBe(empty ? null : 'yes')
+    expect(await callOn(link, (client) => client.get('kept'))).toBe(empty ? null : 'yes')
     expect(changes).toEqual([true, false, true])
     expect(notices[0]).toBe(
       'Redis is away: connection lost; enforcing the local share of each limit until Redis is back',
@@ -170,7 +170,7 @@ describe('a Redis that is away', () => {
     const proxy = await aProxy(server.port)
     const { link } = await connected(`redis://127.0.0.1:${proxy.port}`, 60_000)
     proxy.hold()
-    const calls = Array.from({ length: 50 }, () => link.call(ping))
+    const calls = Array.from({ length: 50 }, () => callOn(link, ping))
     proxy.cut()
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['away']))
     expect(link.isUp).toBe(false)
@@ -182,11 +182,11 @@ describe('a Redis that is away', () => {
     const server = await aServer()
     const { link, notices, changes } = await connected(server.url)
     server.freeze()
-    const calls = Array.from({ length: 50 }, () => link.call((client) => client.incr('late')))
+    const calls = Array.from({ length: 50 }, () => callOn(link, (client) => client.incr('late')))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['away']))
     expect([link.isUp, link.status]).toEqual([false, { state: 'away', reason: 'no answer in 250 ms' }])
     let settled = 0
-    for (let call = 0; call < 50; call++) void link.call((client) => client.incr('late')).then(() => settled++)
+    for (let call = 0; call < 50; call++) void callOn(link, (client) => client.incr('late')).then(() => settled++)
     await Promise.resolve()
     await Promise.resolve()
     expect(settled).toBe(50)
@@ -195,7 +195,7 @@ describe('a Redis that is away', () => {
     server.resume()
     await isBack(link)
     // What lay in the socket was done late; what was asked while the link was down was never sent.
-    expect(Number(await link.call((client) => client.get('late')))).toBeLessThanOrEqual(50)
+    expect(Number(await callOn(link, (client) => client.get('late')))).toBeLessThanOrEqual(50)
     expect(notices.filter((notice) => notice.includes('no answer in 250 ms'))).toHaveLength(1)
     expect(notices.at(-1)).toMatch(/^Redis is back after/)
   })
@@ -206,7 +206,7 @@ describe('a Redis that is away', () => {
     const { link, notices } = await connected(`redis://127.0.0.1:${proxy.port}`, 60)
     proxy.delay(40)
     // 80 ms a call: beyond the budget, however quick the machine.
-    expect(await link.call(ping)).toBe('away')
+    expect(await callOn(link, ping)).toBe('away')
     await isAway(link)
     proxy.heal()
     await isBack(link)
@@ -220,7 +220,7 @@ describe('a Redis that is away', () => {
     const server = await aServer()
     const { link, changes, results } = await connected(server.url)
     for (const blockMs of [100, 240, 400, 2000]) {
-      const calls = Array.from({ length: 100 }, () => link.call(ping))
+      const calls = Array.from({ length: 100 }, () => callOn(link, ping))
       const untilMs = performance.now() + blockMs
       while (performance.now() < untilMs);
       expect(new Set(await Promise.all(calls))).toEqual(new Set(['PONG']))
@@ -234,7 +234,7 @@ describe('a Redis that stops for a moment', () => {
   async function callsUntil(link: RedisConnection, isOver: () => boolean): Promise<void> {
     const calls: Promise<unknown>[] = []
     while (!isOver()) {
-      calls.push(link.call((client) => client.incr('calls')))
+      calls.push(callOn(link, (client) => client.incr('calls')))
       await sleep(CALL_PAUSE_MS)
     }
     await Promise.all(calls)
@@ -258,12 +258,12 @@ describe('a Redis that stops for a moment', () => {
     const server = await aServer()
     const { link, changes, results } = await connected(server.url)
     server.freeze()
-    const call = link.call((client) => client.incr('calls'))
+    const call = callOn(link, (client) => client.incr('calls'))
     expect(await call).toBe('away')
     expect([link.isUp, link.status]).toEqual([true, { state: 'slow', reason: 'no answer in 250 ms' }])
     server.resume()
     await eventually('it answers in time', () => link.status.state === 'ok')
-    expect(await link.call((client) => client.incr('calls'))).toBe(2)
+    expect(await callOn(link, (client) => client.incr('calls'))).toBe(2)
     expect([changes, results]).toEqual([[true], ['slow', 'answered']])
   })
 
@@ -276,13 +276,13 @@ describe('a Redis that stops for a moment', () => {
     if (how === 'frozen') server.freeze()
     else await direct.client('PAUSE', 2000)
     await callsUntil(link, () => !link.isUp)
-    expect(await link.call(ping)).toBe('away')
+    expect(await callOn(link, ping)).toBe('away')
     if (how === 'frozen') {
       await sleep(AWAY_MS)
       server.resume()
     }
     await isBack(link)
-    expect(await link.call(ping)).toBe('PONG')
+    expect(await callOn(link, ping)).toBe('PONG')
     expect(changes).toEqual([true, false, true])
     expect(notices).toEqual([
       expect.stringMatching(/^Redis is away: no answer in 250 ms; /) as string,
@@ -322,8 +322,8 @@ describe('a Redis that refuses', () => {
     onTestFinished(() => root.disconnect())
     await root.acl('SETUSER', 'node', 'on', '>p%40ss', '~*', '+@all')
     const { link } = await connected(`redis://node:p%2540ss@127.0.0.1:${server.port}/3`)
-    expect(await link.call((client) => client.acl('WHOAMI'))).toBe('node')
-    await link.call((client) => client.set('here', '3'))
+    expect(await callOn(link, (client) => client.acl('WHOAMI'))).toBe('node')
+    await callOn(link, (client) => client.set('here', '3'))
     const direct = new Redis({ port: server.port, db: 3 })
     onTestFinished(() => direct.disconnect())
     expect(await direct.get('here')).toBe('3')
@@ -353,7 +353,7 @@ describe('a Redis that refuses', () => {
     const direct = new Redis(server.url)
     onTestFinished(() => direct.disconnect())
     await direct.config('SET', set[0], set[1])
-    expect(await link.call((client) => client.eval('return redis.call("SET", KEYS[1], "v")', 1, 'key'))).toBe('away')
+    expect(await callOn(link, (client) => client.eval('return redis.call("SET", KEYS[1], "v")', 1, 'key'))).toBe('away')
     expect(link.isUp).toBe(false)
     await sleep(SOME_TRIES_MS)
     expect([link.isUp, notices]).toEqual([
@@ -415,7 +415,7 @@ describe('a Redis that refuses', () => {
     const direct = new Redis(server.url)
     onTestFinished(() => direct.disconnect())
     await direct.replicaof('127.0.0.1', master.port)
-    expect(await link.call((client) => client.set('key', 'v'))).toBe('away')
+    expect(await callOn(link, (client) => client.set('key', 'v'))).toBe('away')
     await sleep(SOME_TRIES_MS)
     expect(link.isUp).toBe(false)
     expect(notices[0]).toBe(
@@ -432,18 +432,18 @@ describe('a Redis Cluster', () => {
     const { link, notices } = await connected(`${cluster.url}/5`)
     expect(notices).toEqual(['REDIS_URL names database 5, but a Redis Cluster has only database 0: using that one'])
     const keys = Array.from({ length: 60 }, (_, at) => `key-${at}`)
-    await Promise.all(keys.map((key) => link.call((client) => client.set(key, key))))
-    expect(await Promise.all(keys.map((key) => link.call((client) => client.get(key))))).toEqual(keys)
+    await Promise.all(keys.map((key) => callOn(link, (client) => client.set(key, key))))
+    expect(await Promise.all(keys.map((key) => callOn(link, (client) => client.get(key))))).toEqual(keys)
 
     cluster.nodes[1].freeze()
-    const during = await Promise.all(keys.map((key) => link.call((client) => client.get(key))))
+    const during = await Promise.all(keys.map((key) => callOn(link, (client) => client.get(key))))
     expect(during).toContain('away')
     expect(link.isUp).toBe(false)
     await sleep(SOME_TRIES_MS)
     expect(link.isUp).toBe(false)
     cluster.nodes[1].resume()
     await isBack(link)
-    expect(await Promise.all(keys.map((key) => link.call((client) => client.get(key))))).toEqual(keys)
+    expect(await Promise.all(keys.map((key) => callOn(link, (client) => client.get(key))))).toEqual(keys)
   })
 
   it('is found again through its other nodes when the host of the URL is gone', async () => {
@@ -464,7 +464,7 @@ describe('a Redis Cluster', () => {
     for (const slot of slots)
       void other.call('CLUSTER', 'SETSLOT', slot, 'NODE', String(await other.call('CLUSTER', 'MYID')))
     await isBack(link)
-    expect(await link.call((client) => client.set('foo', 'bar'))).toBe('OK')
+    expect(await callOn(link, (client) => client.set('foo', 'bar'))).toBe('OK')
   })
 })
 
@@ -475,7 +475,7 @@ describe('a Redis behind TLS', () => {
     const program = `
       import { openRedis, untilUp } from ${JSON.stringify(connection)}
       const link = openRedis({ redis: ${JSON.stringify(url)}, budgetMs: 2000, onNotice: (message) => console.log(message) })
-      if (await untilUp(link, 3000)) console.log(await link.call((client) => client.ping()))
+      if (await untilUp(link, 3000)) console.log(await callOn(link, (client) => client.ping()))
       await link.stop()`
     const args = ['--input-type=module', '--eval', program]
     return spawnSync(process.execPath, args, { env: { ...process.env, ...environment }, encoding: 'utf8' }).stdout

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import type { Charge } from '../../src/contract/charge.ts'
 import { partitionOf } from '../../src/contract/partition.ts'
-import { MINUTE_MS } from '../../src/lib/spans.ts'
+import { DAY_MS, MINUTE_MS } from '../../src/lib/spans.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import type { Usage } from '../../src/limits/limiter.ts'
 import { NODES_KEY, sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, idempotencyKey } from '../../src/limits/shared/take.ts'
-import { readUsages } from '../../src/limits/shared/usage.ts'
+import { readDays, readUsages } from '../../src/limits/shared/usage.ts'
 import type { RedisLink } from '../../src/redis/link.ts'
 import { connectTo, limitNode, TestLink, timed } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -192,8 +192,8 @@ it('sends nothing again of a call that Redis refused', async () => {
   expect((await admission.admit(app, 3, null)).kind).toBe('taken')
   let calls = 0
   const call = link.call.bind(link)
-  link.call = async (command) => {
-    if ((await client.exists('broken')) === 0) return call(command)
+  link.call = async (...asked) => {
+    if ((await client.exists('broken')) === 0) return call(...asked)
     calls++
     throw new Error('ERR it is broken')
   }
@@ -224,7 +224,7 @@ it('accepts keys when its memory for them is full, and detects repeats through R
   await admission.stop()
 })
 
-it('reads the usage of many apps on a cluster in one call for each partition, and on one server in one call, and looks for spools in one more', async () => {
+it('reads the usage of many apps, and their days, on a cluster in one call for each partition, and on one server in one call', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const apps = Array.from({ length: 50 }, (_, at) => anApp({ appId: `app${at}` }))
   for (const [at, app] of apps.entries()) expect((await admission.admit(app, at, null)).kind).toBe('taken')
@@ -238,16 +238,20 @@ it('reads the usage of many apps on a cluster in one call for each partition, an
     const counting: RedisLink = {
       isUp: true,
       isCluster,
-      call: (command) => {
+      call: (...asked) => {
         calls++
-        return link.call(command)
+        return link.call(...asked)
       },
       onChange: () => {},
       stop: async () => {},
     }
     const usages = await readUsages(counting, apps, { partitions: 16, nowMs: NOON_MS })
     expect(usages !== 'away' && usages.map(({ day }) => day.used)).toEqual(apps.map((_, at) => at))
-    expect(calls).toBe(wanted + 1)
+    const days = await readDays(counting, apps, 16)
+    expect(days !== 'away' && days.map((of) => of.get(Math.floor(NOON_MS / DAY_MS)) ?? 0)).toEqual(
+      apps.map((_, at) => at),
+    )
+    expect(calls).toBe(2 * wanted)
   }
   await admission.stop()
 })

@@ -5,9 +5,10 @@ import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { systemTimers, type Timers } from '../../src/lib/timers.ts'
 import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
-import type { Away, RedisClient, RedisLink } from '../../src/redis/link.ts'
+import type { Away, CallOptions, RedisClient, RedisLink } from '../../src/redis/link.ts'
+import type { Read } from '../../src/redis/reply.ts'
 
-const SCRIPTS = ['limits/shared/take.lua', 'limits/shared/heartbeat.lua', 'audit/replace.lua']
+const SCRIPTS = ['limits/shared/take.lua', 'limits/shared/heartbeat.lua', 'limits/shared/days.lua', 'audit/replace.lua']
 const TEXT_OF = new Map(
   SCRIPTS.map((file) => {
     const text = readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8')
@@ -30,7 +31,7 @@ export function timed(client: RedisClient, nowMs: () => number): RedisClient {
   return new Proxy(client, {
     get: (target, name) => {
       if (name === 'evalsha') return evalsha
-      if (name === 'time') return async () => [Math.floor(nowMs() / 1000), (nowMs() % 1000) * 1000]
+      if (name === 'time') return async () => [String(Math.floor(nowMs() / 1000)), String((nowMs() % 1000) * 1000)]
       const member: unknown = Reflect.get(target, name)
       return typeof member === 'function' ? member.bind(target) : member
     },
@@ -59,10 +60,14 @@ export class TestLink implements RedisLink {
     for (const answer of held) answer()
   }
 
-  async call<T>(command: (client: RedisClient) => Promise<T>, onLate?: (answer: T) => void): Promise<T | Away> {
+  async call<T>(
+    command: (client: RedisClient) => Promise<unknown>,
+    read: Read<T>,
+    { onLate }: CallOptions<T> = {},
+  ): Promise<T | Away> {
     if (!this.isUp) return 'away'
     this.#underway++
-    const result = await command(this.#client).finally(() => this.#underway--)
+    const result = read(await command(this.#client).finally(() => this.#underway--))
     if (!this.isHolding) return result
     if (onLate !== undefined) this.#held.push(() => onLate(result))
     return 'away'

@@ -1,6 +1,7 @@
 // Real Redis servers for tests, and clusters of them.
 
 import { Redis } from 'ioredis'
+import type { Away, CallOptions, RedisClient, RedisLink } from '../../src/redis/link.ts'
 import { freePort } from './processes.js'
 import { type Store as RedisServer, startRedis } from './stores.js'
 
@@ -11,6 +12,8 @@ export interface RedisCluster {
   readonly url: string
   /** The masters. */
   readonly nodes: readonly RedisServer[]
+  /** One of each master, where these are wanted. */
+  readonly replicas: readonly RedisServer[]
   stop(): Promise<void>
 }
 
@@ -21,6 +24,15 @@ const NODE_TIMEOUT_MS = 2000
 const CLUSTER_TIMEOUT_MS = 30_000
 const MEET_AGAIN_MS = 4000
 const POLL_MS = 50
+
+/** A call whose reply is taken as it comes. */
+export function callOn<T>(
+  link: RedisLink,
+  command: (client: RedisClient) => Promise<T>,
+  options?: CallOptions<T>,
+): Promise<T | Away> {
+  return link.call(command, (reply) => reply as T, options)
+}
 
 /** Three masters that share the hash slots, each with a replica where these are wanted. */
 export async function startRedisCluster({ replicas = false } = {}): Promise<RedisCluster> {
@@ -59,6 +71,7 @@ export async function startRedisCluster({ replicas = false } = {}): Promise<Redi
   return {
     url: servers[0].url,
     nodes: servers.slice(0, MASTERS),
+    replicas: servers.slice(MASTERS),
     stop: async () => {
       for (const server of servers) await server.stop()
     },

@@ -14,6 +14,7 @@ import { describeStream, MAX_RECORD_BYTES, type StreamReport } from '../../queue
 import { FOREIGN, isForeignBucket } from '../../records/bucket-records.ts'
 import { withRedis } from '../../records/redis.ts'
 import { describeRedis, type RedisFacts, type RedisNode } from '../../redis/facts.ts'
+import { listOf, text } from '../../redis/reply.ts'
 import type { Config } from '../../settings/config.ts'
 import { formatBytes, formatCount } from '../table.ts'
 import { presentStreamFinding, type StreamWish } from './check-stream.ts'
@@ -36,7 +37,9 @@ async function redisFindings({ redis: redisAccess }: Config): Promise<Finding[]>
   return await inTime('redis', 'Redis', () =>
     withRedis(redisAccess, async (redis) => [
       redisFinding(redis.place, await redis.ask(describeRedis)),
-      ...installationFindings(await redis.ask((link) => link.call((client) => client.zrange(FOREIGN_KEY, '0', '-1')))),
+      ...installationFindings(
+        await redis.ask((link) => link.call((client) => client.zrange(FOREIGN_KEY, '0', '-1'), listOf(text))),
+      ),
     ]),
   )
 }

@@ -9,7 +9,7 @@ import { systemTimers } from '../../lib/timers.ts'
 import { type Log, openLog } from '../../observe/log.ts'
 import { type Config, openFilesProblem, readConfig } from '../../settings/config.ts'
 import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
-import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
+import { handleBugs, type LibraryFaults, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
 import type { Sluice } from '../../start/service.ts'
 import { readFlags, type Shell, say } from '../shell.ts'
 import { demoBanner } from './demo.ts'
@@ -67,8 +67,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
   warnOfEnvFile(shell.env, log)
   const exit = (code: number): never => process.exit(code)
-  process.on('uncaughtException', bugHandler(log, 'bug: an error was not caught; this process ends', exit))
-  process.on('unhandledRejection', bugHandler(log, 'bug: a rejection was not handled; this process ends', exit))
+  const libraryFaults = handleBugs(log, shell.clock, exit)
   // Before the service has started there is nothing to drain.
   let service: Service | null = null
   onSignals(config, log, shell, () => service)
@@ -77,7 +76,10 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const engine = await loadEngine()
   if (engine.isOld) log.warn(OLD_ENGINE_WARNING)
 
-  service = config.processes > 1 ? await severalProcesses(config, log, shell) : await oneProcess(config, log, shell)
+  service =
+    config.processes > 1
+      ? await severalProcesses(config, log, shell)
+      : await oneProcess(config, log, shell, libraryFaults)
   const { publicPort, adminPort, portalPort, demoApp, hasConsole } = await service.start()
   if (demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
@@ -106,12 +108,12 @@ function warnOfEnvFile(env: Shell['env'], log: Log): void {
   log.warn({ settings }, `these settings are only in .env, which sluice does not read: ${advice}`)
 }
 
-async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<Service> {
+async function oneProcess(config: Config, log: Log, { clock }: Shell, libraryFaults: LibraryFaults): Promise<Service> {
   const { startSluice } = await import('../../start/service.ts')
   let sluice: Sluice | null = null
   return {
     start: async () => {
-      sluice = await startSluice(config, { log, clock })
+      sluice = await startSluice(config, { log, clock, libraryFaults })
       return sluice
     },
     stop: async () => sluice?.stop(),

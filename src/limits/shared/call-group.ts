@@ -20,6 +20,8 @@ export interface AcceptedKey {
 
 /** What shares calls: everything, or on a cluster one partition, since a call may use one hash slot only. */
 export class CallGroup {
+  /** -1: of all. */
+  readonly partition: number
   readonly budgets = new Set<AppBudget>()
   /** Those whose counts Redis has lost: sent again where a call has room. */
   readonly lostBudgets = new Set<AppBudget>()
@@ -29,6 +31,12 @@ export class CallGroup {
   beats: number[] = []
   callsUnderway = 0
   isScheduled = false
+  /** The cluster does not serve the partition's hash slot: no take waits, and `probe` alone sends what does. */
+  isUnserved = false
+
+  constructor(partition: number) {
+    this.partition = partition
+  }
 
   get isEmpty(): boolean {
     const { budgets, lostBudgets, releasedKeys, acceptedKeys, beats } = this

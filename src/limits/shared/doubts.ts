@@ -4,6 +4,7 @@
 import type { Timers } from '../../lib/timers.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisLink } from '../../redis/link.ts'
+import { integer, listOf } from '../../redis/reply.ts'
 import { doubtsKey } from './take.ts'
 
 /** As long as JetStream's duplicate window, in which a doubt can be settled, and a minute. */
@@ -42,10 +43,10 @@ export class Doubts {
   settled(partition: number, name: string): void {
     const { link, onFault } = this.#options
     this.#unwritten.delete(name)
-    link.call((client) => client.hdel(doubtsKey(partition), name)).catch(onFault)
+    link.call((client) => client.hdel(doubtsKey(partition), name), integer).catch(onFault)
   }
 
-  /** Also to be called when Redis is back. */
+  /** Also to be called when Redis is back, and every second: what had no answer is written again. */
   write(): void {
     if (!this.#options.link.isUp || this.#unwritten.size === 0) return
     const doubts = [...this.#unwritten.values()]
@@ -63,11 +64,12 @@ export class Doubts {
     const key = doubtsKey(partition)
     const texts = doubts.flatMap(({ name, minute, events, messageId }) => [name, `${minute} ${events} ${messageId}`])
     try {
-      const reply = await link.call((client) =>
-        Promise.all([client.hset(key, ...texts), client.expire(key, KEPT_SECONDS)]),
+      const reply = await link.call(
+        (client) => Promise.all([client.hset(key, ...texts), client.expire(key, KEPT_SECONDS)]),
+        listOf(integer, 2),
       )
       if (reply !== 'away') return
-      for (const doubt of doubts) if (!this.#unwritten.has(doubt.name)) this.add(doubt)
+      for (const doubt of doubts) if (this.#unwritten.size < MAX_UNWRITTEN) this.#unwritten.set(doubt.name, doubt)
     } catch (error) {
       onFault(error)
     }

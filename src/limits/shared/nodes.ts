@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
+import { integer, listOf, must, type Read, text, unixMs } from '../../redis/reply.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
 
@@ -22,11 +23,14 @@ export interface HeartbeatReply {
 }
 
 /** Rejects with an error reply of Redis. */
-export async function sendHeartbeat(link: RedisLink, nodeId: string): Promise<HeartbeatReply | 'away'> {
-  const reply = await runScript(link, HEARTBEAT, [NODES_KEY], [nodeId, String(DEAD_AFTER_MS)])
-  if (reply === 'away') return 'away'
-  const [nowMs, beforeMs, ...nodes] = reply as [number, number, ...string[]]
-  return { nowMs, beforeMs, nodes }
+export function sendHeartbeat(link: RedisLink, nodeId: string): Promise<HeartbeatReply | 'away'> {
+  return runScript(link, HEARTBEAT, [NODES_KEY], [nodeId, String(DEAD_AFTER_MS)], heartbeatReply)
+}
+
+const heartbeatReply: Read<HeartbeatReply> = (reply) => {
+  must(Array.isArray(reply))
+  const [nowMs, beforeMs, ...nodes]: unknown[] = reply
+  return { nowMs: unixMs(nowMs), beforeMs: integer(beforeMs), nodes: listOf(text)(nodes) }
 }
 
 export interface HeartbeatOptions {
@@ -79,6 +83,6 @@ export class Heartbeat {
   async leave(): Promise<void> {
     const { link, nodeId, onFault } = this.#options
     if (!link.isUp) return
-    await link.call((client) => client.zrem(NODES_KEY, nodeId)).catch(onFault)
+    await link.call((client) => client.zrem(NODES_KEY, nodeId), integer).catch(onFault)
   }
 }

@@ -8,6 +8,7 @@ import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import { createMemoryDeduplicator, type MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
+import { textOrNull } from '../../redis/reply.ts'
 import type { End } from '../admission.ts'
 import { acceptedText, BURNT, idempotencyKey, replayOfText } from './take.ts'
 import type { TurnCalls } from './turn-calls.ts'
@@ -90,7 +91,7 @@ export class RequestKeys {
       const key = idempotencyKey(partitionOf(appId, partitions), batchId)
       const giveUpAtMs = timers.monotonicMs() + MAX_KEY_WAIT_MS
       for (;;) {
-        const held = await link.call((client) => client.get(key))
+        const held = await link.call((client) => client.get(key), textOrNull)
         if (held === 'away' || held === null) return null
         const replay = replayOfText(held)
         if (replay !== null) return replay

@@ -11,6 +11,7 @@ import { MINUTE_MS } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { QueueRefusal } from '../../queue/queue.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
+import type { RedisFault } from '../../redis/fault.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
@@ -80,6 +81,7 @@ export class SharedAdmission implements Admission {
       time: this.#time,
       onGranted: (budget) => this.#budgets.withTokens.add(budget),
       onLost: (partitions) => this.#handleLoss(partitions),
+      onServed: (partition, fault) => this.#handleServed(partition, fault),
     })
     this.#takes = new Takes({
       ...options,
@@ -107,6 +109,11 @@ export class SharedAdmission implements Admission {
   /** Redis answers, and limits of some partition go by shares, since it has lost its counts. */
   get hasForgotten(): boolean {
     return this.#turnCalls.hasForgotten
+  }
+
+  /** Partitions whose hash slots the cluster does not serve: their limits go by shares. */
+  get unserved(): readonly number[] {
+    return this.#turnCalls.unserved
   }
 
   /** When a batch was last taken from this node's share, in Unix ms. */
@@ -285,6 +292,14 @@ export class SharedAdmission implements Admission {
     this.#lossNoticedAtMs = nowMs
   }
 
+  #handleServed(partition: number, fault: RedisFault | null): void {
+    if (fault === null) this.#options.onNotice(`Redis Cluster serves partition ${partition} again`, 'info')
+    else
+      this.#options.onNotice(
+        `Redis Cluster does not serve partition ${partition}: ${fault.reason}; requests get 202 as before: limits of its apps go by this node's share until it is served`,
+      )
+  }
+
   #tick(): void {
     const nowMs = this.#options.timers.monotonicMs()
     const minute = this.#minute()
@@ -292,8 +307,10 @@ export class SharedAdmission implements Admission {
       if (budget.tokensMinute < minute || nowMs - budget.usedAtMs > IDLE_AFTER_MS) this.#returnTokens(budget)
     }
     this.#keys.sweep()
-    // While Redis is away, or has forgotten, a budget is all that enforces its app's limits.
-    if (this.#options.link.isUp && !this.hasForgotten) this.#budgets.forgetIdle(nowMs)
+    // While Redis is away, has forgotten or does not serve a partition, a budget is all that enforces its app's limits.
+    if (this.#options.link.isUp && !this.hasForgotten && this.unserved.length === 0) this.#budgets.forgetIdle(nowMs)
+    this.#doubts.write()
+    this.#turnCalls.probe()
     void this.#beat()
   }
 }

@@ -7,6 +7,7 @@ import { partitionOf } from '../../contract/partition.ts'
 import { MINUTE_MS, MINUTES_A_DAY } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
+import { integer, listOf, textOrNull } from '../../redis/reply.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
 import { countsKey, fenceIn, fenceKey, readKey } from './take.ts'
 
@@ -190,7 +191,10 @@ export class SpooledEvents {
     const wanted = new Set<number>()
     for (const { partition, sent } of this.#apps.values()) if (sent.size > 0) wanted.add(partition)
     for (const partition of wanted) {
-      const texts = await this.#options.link.call((client) => client.mget(readKey(partition), fenceKey(partition)))
+      const texts = await this.#options.link.call(
+        (client) => client.mget(readKey(partition), fenceKey(partition)),
+        listOf(textOrNull, 2),
+      )
       if (texts === 'away') return
       const [, readUs, readMinute, sequence] = READ.exec(texts[0] ?? '') ?? []
       const fence = fenceIn(texts[1])
@@ -258,7 +262,7 @@ export class SpooledEvents {
     const keys = appIds.map((appId) => countsKey(partitionOf(appId, this.#options.partitions), appId))
     let isWritten = false
     try {
-      isWritten = (await runScript(link, SPOOLED, keys, [JSON.stringify(args)])) !== 'away'
+      isWritten = (await runScript(link, SPOOLED, keys, [JSON.stringify(args)], integer)) !== 'away'
     } finally {
       // Redis is away, or refuses the script.
       if (!isWritten) {

@@ -8,7 +8,7 @@
 -- is free, and the stream knows that its batch was in doubt and is not stored.
 --
 -- ARGV[1] is one JSON array, because many arguments cost Redis more than a take does:
---   node, ms until a claim expires
+--   node, ms until a claim expires, the number of the call
 --   accepted keys: count, then for each: its value, ms until it is forgotten       KEYS: each key
 --   released keys: count                                                           KEYS: each key
 --   partitions: count, then for each:                                              KEYS: fence, beat
@@ -21,9 +21,10 @@
 --     corrections: count, then for each: minute, events to subtract (below 0: to add)
 --     takes: count, then for each: events, whether it has a key (1 or 0), whether   KEYS: each key
 --       it only asks (1 or 0): it is answered as ever, and takes and claims nothing
--- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
--- day and the minute, events granted for the token budget, events the node has taken and given back in this minute, and one
--- answer for each take; then for each partition: its closed minute, its beat, when it was last found to have lost data
+-- Reply: Redis's time in ms, the number of the call, then for each app: its minute, the first minute of its cycle, events used in
+-- the month, the day and the minute, events granted for the token budget, events the node has taken and given back in this
+-- minute, events in spools, of them those in spools of dead nodes, and one answer for each take; then for each partition: its
+-- closed minute, its beat, when it was last found to have lost data
 -- (ms), and 1 if its counts cannot be used yet.
 -- Answers: 0 taken, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
 -- cycle, 6 Redis has forgotten, 100 + n: the key was accepted with n % 1000 events, and a body whose hash is n / 1000 (0:
@@ -44,10 +45,13 @@ local BEATS_AFTER_LOSS = 1000000
 local OLD = 5
 -- A spool's field that was not written for so long is that of a dead node.
 local SPOOL_DEAD_MS = 120000
+-- Any number in Redis may be somebody else's. What is larger is no beat, and no number that a node could read exactly.
+local MAX_BEAT = 1e13
+local MAX_ANSWER = 2 ^ 53 - 1
 
 local asked = cjson.decode(ARGV[1])
 local node, claimMs = asked[1], asked[2]
-local keyAt, askedAt = 0, 2
+local keyAt, askedAt = 0, 3
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local clock = math.floor(nowMs / 60000)
@@ -84,7 +88,8 @@ local function doubtOf(fence, doubts, key, events, closed)
   if type(fence.doubts) ~= 'number' or fence.doubts == 0 then return nil end
   local text = redis.call('HGET', doubts, string.match(key, '[^:]+$'))
   local minute, taken = string.match(text or '', '^(%d+) (%d+) ')
-  if minute and tonumber(minute) > closed and tonumber(taken) == events then return 1000 * minute + taken end
+  local opened = tonumber(minute)
+  if opened and opened > closed and opened <= clock + MAX_AHEAD + 1 and tonumber(taken) == events then return 1000 * minute + taken end
 end
 
 local fences = {}
@@ -133,6 +138,7 @@ local function checkPartition(fenceKey, beatKey, seenMinute, seenBeat, raises)
   local fence = openFence(fenceKey, texts[1])
   local beat, newest, lostMs = string.match(texts[2] or '', '^(%d+) (%d+) (%d+)$')
   beat, newest = tonumber(beat) or 0, tonumber(newest) or 0
+  if beat >= MAX_BEAT then beat = 0 end
   fence.beatKey, fence.beat, fence.newest, fence.lostMs = beatKey, beat + raises, newest, tonumber(lostMs) or 0
   local latest = clock + MAX_AHEAD
   if newest > latest then fence.newest = 0 end
@@ -244,23 +250,26 @@ local function sumOfDays(counts, first, last)
   return sum
 end
 
--- What the spools of living nodes hold: events of the month, the day and the minute.
+-- What the spools of living nodes hold: events of the month, the day and the minute; then what all hold, and those of dead nodes.
 local function readSpools(counts, spools, cycle, day, minute)
-  local month, ofDay, ofMinute = 0, 0, 0
+  local month, ofDay, ofMinute, held, ofDead = 0, 0, 0, 0, 0
   for spool in string.gmatch(spools, '%S+') do
     local value = redis.call('HGET', counts, 's:' .. spool) or ''
     local atMs, newest, events, cycles, days = string.match(value, '^(%d+) (%d+) (%d+) (%S+) (%S+)$')
-    if atMs and nowMs - atMs < SPOOL_DEAD_MS then
+    local isDead = atMs and nowMs - atMs >= SPOOL_DEAD_MS
+    for first, sum in string.gmatch(cycles or '', '(%d+):(%d+)') do
+      held = held + sum
+      if isDead then ofDead = ofDead + sum
+      elseif tonumber(first) >= cycle then month = month + sum end
+    end
+    if atMs and not isDead then
       if tonumber(newest) == minute then ofMinute = ofMinute + events end
-      for first, sum in string.gmatch(cycles, '(%d+):(%d+)') do
-        if tonumber(first) >= cycle then month = month + sum end
-      end
       for of, sum in string.gmatch(days, '(%d+):(%d+)') do
         if tonumber(of) == day then ofDay = ofDay + sum end
       end
     end
   end
-  return month, ofDay, ofMinute
+  return month, ofDay, ofMinute, held, ofDead
 end
 
 -- Adds to a field; replaces one that is not a number.
@@ -294,7 +303,7 @@ for at = 1, nextNumber() do
   checked[at] = checkPartition(nextKey(), nextKey(), nextNumber(), nextNumber(), nextNumber())
 end
 
-local reply = { nowMs }
+local reply = { nowMs, asked[3] }
 for _ = 1, nextNumber() do
   local fence, doubts, counts = fenceOf(nextKey()), nextKey(), nextKey()
   local monthLimit, dayLimit, minuteLimit = nextNumber(), nextNumber(), nextNumber()
@@ -343,8 +352,10 @@ for _ = 1, nextNumber() do
     end
   end
   local minuteUsed = (open[minute] or 0) + empty
+  local spooled, spooledOfDead = 0, 0
   if spools then
-    local month, ofDay, ofMinute = readSpools(counts, spools, cycle, day, minute)
+    local month, ofDay, ofMinute, held, ofDead = readSpools(counts, spools, cycle, day, minute)
+    spooled, spooledOfDead = held, ofDead
     monthUsed, dayUsed, minuteUsed = monthUsed + month, dayUsed + ofDay, minuteUsed + ofMinute
   end
 
@@ -394,11 +405,13 @@ for _ = 1, nextNumber() do
   reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = minute, cycle, monthUsed, dayUsed
   local sums = sumsOf(own, minute)
   reply[at + 5], reply[at + 6], reply[at + 7], reply[at + 8] = minuteUsed, granted, sums.taken, sums.given
-  for place = 1, #answers do reply[at + 8 + place] = answers[place] end
+  reply[at + 9], reply[at + 10] = spooled, spooledOfDead
+  for place = 1, #answers do reply[at + 10 + place] = answers[place] end
 end
 for _, fence in ipairs(checked) do
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = fence.closed, fence.beat, fence.lostMs
   reply[at + 4] = fence.isForgotten and 1 or 0
 end
+for at = 1, #reply do reply[at] = math.max(-MAX_ANSWER, math.min(reply[at], MAX_ANSWER)) end
 return reply

@@ -3,11 +3,16 @@
 import { readFileSync } from 'node:fs'
 import type { App } from '../../apps/app.ts'
 import type { Replay } from '../../keys/deduplicator.ts'
+import { MINUTE_MS } from '../../lib/spans.ts'
+import { integer, listOf, must, type Read, unixMs } from '../../redis/reply.ts'
 import { redisScript } from '../../redis/script.ts'
 import type { CycleMinutes } from '../cycle-minutes.ts'
 
 /** Longer than any request, which is answered within about 3 s of its claim; a dead node's keys are free after these 7 s. */
 const CLAIM_MS = 7000
+/** As take.lua has them: no minute is further ahead of Redis's clock, and no beat is higher. */
+const MAX_AHEAD = 2
+const MAX_BEAT = 1e13
 
 export const TAKE = redisScript(readFileSync(new URL('./take.lua', import.meta.url), 'utf8'))
 
@@ -156,6 +161,9 @@ export interface AppReply {
   /** Events of `minute` that this node has taken, and given back, by then. */
   readonly taken: number
   readonly givenBack: number
+  /** Events in spools, and of them those in spools of dead nodes. */
+  readonly spooled: number
+  readonly spooledOfDead: number
   /** One `ANSWER` for each take. */
   readonly takes: readonly number[]
 }
@@ -167,10 +175,21 @@ export interface Reply {
   readonly partitions: readonly PartitionReply[]
 }
 
-export function encodeQuestion(question: Question): { keys: string[]; args: string[] } {
+/** Of this process. An answer with another number belongs to another call. */
+let newestCall = 0
+
+export interface EncodedQuestion {
+  readonly keys: string[]
+  readonly args: string[]
+  /** Of the reply to this call, and no other. */
+  readonly read: Read<Reply>
+}
+
+export function encodeQuestion(question: Question): EncodedQuestion {
   const { accepted, released, partitions, apps } = question
+  const call = ++newestCall
   const keys: string[] = []
-  const args: (string | number)[] = [question.nodeId, CLAIM_MS, accepted.length]
+  const args: (string | number)[] = [question.nodeId, CLAIM_MS, call, accepted.length]
   for (const { key, accepted: text, rememberedMs } of accepted) {
     keys.push(key)
     args.push(text, rememberedMs)
@@ -196,31 +215,53 @@ export function encodeQuestion(question: Question): { keys: string[]; args: stri
       if (key !== null) keys.push(key)
     }
   }
-  return { keys, args: [JSON.stringify(args)] }
+  return { keys, args: [JSON.stringify(args)], read: (reply) => decodeReply(reply, question, call) }
 }
 
-export function decodeReply(reply: unknown, { apps, partitions }: Question): Reply {
-  const numbers = reply as readonly number[]
+/** A number that take.lua cannot have said would stay: in a token budget, in the minute that a node goes by, or in the beat that it has seen. */
+function decodeReply(reply: unknown, { apps, partitions }: Question, call: number): Reply {
+  const numbers = listOf(integer)(reply)
   let at = 0
-  const next = (): number => numbers[at++]
-  return {
-    nowMs: next(),
-    apps: apps.map(({ takes }) => ({
-      minute: next(),
-      cycleMinute: next(),
-      monthUsed: next(),
-      dayUsed: next(),
-      minuteUsed: next(),
-      granted: next(),
-      taken: next(),
-      givenBack: next(),
-      takes: takes.map(next),
+  const next = (least = Number.MIN_SAFE_INTEGER, most = Number.MAX_SAFE_INTEGER): number => {
+    const number = numbers[at++]
+    must(number >= least && number <= most)
+    return number
+  }
+  const nowMs = unixMs(next())
+  const clock = Math.floor(nowMs / MINUTE_MS)
+  next(call, call)
+  const decoded = {
+    nowMs,
+    apps: apps.map(({ takes, wanted, cycle }) => ({
+      minute: next(clock, clock + MAX_AHEAD + 1),
+      cycleMinute: cycleOf(next(), cycle),
+      monthUsed: next(0),
+      dayUsed: next(0),
+      minuteUsed: next(0),
+      granted: next(0, wanted),
+      taken: next(0),
+      givenBack: next(0),
+      spooled: next(0),
+      spooledOfDead: next(0),
+      takes: takes.map(() => answerOf(next())),
     })),
     partitions: partitions.map(() => ({
-      closedMinute: next(),
-      beat: next(),
-      lostAtMs: next(),
-      isForgotten: next() === 1,
+      closedMinute: next(0, clock + MAX_AHEAD),
+      beat: next(0, MAX_BEAT),
+      lostAtMs: next(0),
+      isForgotten: next(0, 1) === 1,
     })),
   }
+  must(at === numbers.length)
+  return decoded
+}
+
+function cycleOf(minute: number, { first, next }: CycleMinutes): number {
+  must(minute === first || minute === next)
+  return minute
+}
+
+function answerOf(answer: number): number {
+  must(answer <= ANSWER.forgotten || answer >= ANSWER.replay)
+  return answer
 }

@@ -6,7 +6,6 @@ import type { Charge } from '../../contract/charge.ts'
 import { MINUTE_MS } from '../../lib/spans.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
 import type { QueueRefusal } from '../../queue/queue.ts'
-import type { RedisLink } from '../../redis/link.ts'
 import type { Admitted } from '../admission.ts'
 import { cycleMinutesAt } from '../cycle-minutes.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limiter.ts'
@@ -28,7 +27,6 @@ const REFUSALS: Readonly<Record<number, LimitRefusal>> = {
 }
 
 export interface TakesOptions {
-  readonly link: RedisLink
   readonly timers: Timers
   readonly turnCalls: TurnCalls
   /** Redis's clock. */
@@ -50,17 +48,18 @@ export class Takes {
 
   /** Joins this turn's call, and polls while another node holds the key. Without Redis: takes from this node's share. */
   async take(budget: AppBudget, events: number, key: string | null, refusal: QueueRefusal | null): Promise<Admitted> {
-    const { timers, link } = this.#options
+    const { timers, turnCalls } = this.#options
     const startedAtMs = timers.monotonicMs()
     let unsent = 0
     let hasReturnedTokens = false
     for (let pauseMs: number = POLL_MS.first; ; ) {
-      const outcome = link.isUp ? await this.#ask(budget, events, key, refusal !== null) : 'away'
+      const isUp = turnCalls.isUp(budget.partition)
+      const outcome = isUp ? await this.#ask(budget, events, key, refusal !== null) : 'away'
       if (outcome === 'away') return this.#takeWithoutRedis(budget, events, refusal)
       if (outcome === 'unsent' && ++unsent === MAX_UNSENT) return REDIS_SLOW
       if (outcome === 'unanswered') {
         // The call may have claimed the key in Redis, where another node would wait for it.
-        if (key !== null) this.#options.turnCalls.release(budget.partition, key)
+        if (key !== null) turnCalls.release(budget.partition, key)
         return REDIS_SLOW
       }
       if (outcome === 'retry' || outcome === 'unsent') continue

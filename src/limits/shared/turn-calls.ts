@@ -2,13 +2,14 @@
 // on a cluster into one call per partition. While MAX_CALLS are under way, the rest waits for one of them to end.
 
 import type { Timer, Timers } from '../../lib/timers.ts'
+import type { RedisFault } from '../../redis/fault.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
 import type { AppBudget } from './app-budget.ts'
 import { type Call, CallGroup, dropOldestKeys, gather } from './call-group.ts'
 import { SeenPartitions } from './seen-partitions.ts'
-import { ANSWER, decodeReply, encodeQuestion, type Reply, TAKE } from './take.ts'
+import { ANSWER, encodeQuestion, type Reply, TAKE } from './take.ts'
 
 /** Under way at one time, per group. */
 const MAX_CALLS = 4
@@ -28,6 +29,8 @@ export interface TurnCallsOptions {
   readonly onGranted: (budget: AppBudget) => void
   /** Redis has lost data of these partitions, and answers 'away' for them until it has its sums again. */
   readonly onLost: (partitions: readonly number[]) => void
+  /** A cluster does not serve this partition's hash slot; null: it does again. */
+  readonly onServed: (partition: number, fault: RedisFault | null) => void
 }
 
 export class TurnCalls {
@@ -49,7 +52,17 @@ export class TurnCalls {
     return this.#seen.hasForgotten
   }
 
-  /** The budget has takes or corrections to send. Only while Redis is up may it have takes. */
+  /** Takes of this partition can be asked for. */
+  isUp(partition: number): boolean {
+    return this.#options.link.isUp && !this.#groupOf(partition).isUnserved
+  }
+
+  /** Whose hash slots the cluster does not serve. */
+  get unserved(): number[] {
+    return [...this.#groups.values()].flatMap(({ partition, isUnserved }) => (isUnserved ? [partition] : []))
+  }
+
+  /** The budget has takes or corrections to send. Only while its partition is up may it have takes. */
   add(budget: AppBudget): void {
     if (!this.#options.link.isUp) {
       this.#deferred.add(budget)
@@ -61,7 +74,7 @@ export class TurnCalls {
   }
 
   release(partition: number, key: string): void {
-    if (!this.#options.link.isUp) return
+    if (!this.isUp(partition)) return
     const group = this.#groupOf(partition)
     group.releasedKeys.push(key)
     this.#schedule(group)
@@ -98,9 +111,16 @@ export class TurnCalls {
     if (!this.#options.link.isUp) return
     for (let partition = 0; partition < this.#seen.count; partition++) {
       const group = this.#groupOf(partition)
+      if (group.isUnserved) continue
       group.beats.push(partition)
       this.#schedule(group)
     }
+  }
+
+  /** Sends what waits of each partition that is not served: the keys of the call that failed are among it. */
+  probe(): void {
+    if (!this.#options.link.isUp) return
+    for (const group of this.#groups.values()) if (group.isUnserved && group.callsUnderway === 0) void this.#send(group)
   }
 
   /** Redis has lost counts of this app: the next calls tell what it had acknowledged. */
@@ -120,12 +140,12 @@ export class TurnCalls {
   #groupOf(partition: number): CallGroup {
     const name = this.#options.link.isCluster ? partition : -1
     let group = this.#groups.get(name)
-    if (group === undefined) this.#groups.set(name, (group = new CallGroup()))
+    if (group === undefined) this.#groups.set(name, (group = new CallGroup(name)))
     return group
   }
 
   #schedule(group: CallGroup): void {
-    if (group.isScheduled) return
+    if (group.isScheduled || group.isUnserved) return
     group.isScheduled = true
     // After everything that this turn of the event loop reads from its sockets.
     this.#options.timers.setImmediate(() => {
@@ -153,12 +173,20 @@ export class TurnCalls {
   async #send(group: CallGroup): Promise<void> {
     const { nodeId, link, timers, time, calls, onFault } = this.#options
     const call = gather(group, { nodeId, nowMs: timers.monotonicMs(), seen: this.#seen })
-    const { keys, args } = encodeQuestion(call.question)
+    const { keys, args, read } = encodeQuestion(call.question)
     const sentAtMs = timers.monotonicMs()
+    const isProbe = group.isUnserved
     group.callsUnderway++
-    let reply: unknown = null
+    let reply: Reply | 'away' | null = null
+    let isUnserved = false
     try {
-      reply = await runScript(link, TAKE, keys, args, (late) => this.#handleLateReply(call, late))
+      reply = await runScript(link, TAKE, keys, args, read, {
+        onLate: (late) => this.#handleLateReply(call, late),
+        onSlotFault: (fault) => {
+          isUnserved = true
+          this.#handleUnserved(group, call, fault)
+        },
+      })
     } catch (error) {
       onFault(error)
     }
@@ -167,15 +195,17 @@ export class TurnCalls {
       // Redis refused the call and would refuse it again, so nothing of it is sent again.
       calls.failed++
       for (const { takes } of call.budgets) for (const { resolve } of takes) resolve('away')
+    } else if (isUnserved) {
+      calls.failed++
     } else if (reply === 'away') {
       calls[link.isUp ? 'slow' : 'failed']++
       if (link.isUp) this.#awaitLateReply(group, call)
       else this.#handleNoReply(group, call, 'away')
     } else {
       calls.answered++
-      const decoded = decodeReply(reply, call.question)
-      time.learn(decoded.nowMs, sentAtMs, timers.monotonicMs())
-      this.#handleReply(call, decoded)
+      time.learn(reply.nowMs, sentAtMs, timers.monotonicMs())
+      if (isProbe) this.#handleServed(group)
+      this.#handleReply(call, reply)
     }
     if (!group.isEmpty) this.#schedule(group)
     this.#onIdle?.()
@@ -219,8 +249,7 @@ export class TurnCalls {
     this.#late.set(call, { group, timer })
   }
 
-  #handleLateReply(call: Call, reply: unknown): void {
-    const decoded = decodeReply(reply, call.question)
+  #handleLateReply(call: Call, decoded: Reply): void {
     const waiting = this.#late.get(call)
     if (waiting !== undefined) {
       this.#options.timers.clear(waiting.timer)
@@ -239,6 +268,38 @@ export class TurnCalls {
       for (const [added, events] of call.question.apps[at].corrections) if (events < 0) budget.correct(added, -events)
       if (budget.corrections.size > 0) this.add(budget)
     }
+  }
+
+  /** The call has not run, and all of it waits for the next probe but its takes, which go on without Redis. */
+  #handleUnserved(group: CallGroup, call: Call, fault: RedisFault): void {
+    const { question, budgets, acceptedKeys } = call
+    const waiting = this.#late.get(call)
+    if (waiting !== undefined) this.#options.timers.clear(waiting.timer)
+    this.#late.delete(call)
+    if (!group.isUnserved) this.#options.onServed(group.partition, fault)
+    group.isUnserved = true
+    for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
+    dropOldestKeys(group)
+    group.releasedKeys.push(...question.released)
+    if (group.beats.length === 0) group.beats.push(group.partition)
+    for (const [at, { budget, takes, isLost }] of budgets.entries()) {
+      if (isLost) group.lostBudgets.add(budget)
+      group.budgets.add(budget)
+      for (const [minute, events] of question.apps[at].corrections) budget.correct(minute, events)
+      for (const { key, resolve } of takes) {
+        // Nothing is claimed under it. A probe without it could succeed where the call did not.
+        if (key !== null) group.releasedKeys.push(key)
+        resolve('away')
+      }
+    }
+    for (const budget of group.budgets) for (const { resolve } of budget.takes.splice(0)) resolve('away')
+  }
+
+  #handleServed(group: CallGroup): void {
+    if (!group.isUnserved) return
+    group.isUnserved = false
+    this.#options.onServed(group.partition, null)
+    if (!group.isEmpty) this.#schedule(group)
   }
 
   /**

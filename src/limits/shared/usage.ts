@@ -1,27 +1,17 @@
 // Reads the usage of apps from Redis, for `sluice explain` and `sluice usage`. It takes nothing.
 
+import { readFileSync } from 'node:fs'
 import type { App } from '../../apps/app.ts'
 import { partitionOf } from '../../contract/partition.ts'
-import { DAY_MS, MINUTE_MS, MINUTES_A_DAY } from '../../lib/spans.ts'
+import { DAY_MS, MINUTE_MS } from '../../lib/spans.ts'
 import type { Away, RedisLink } from '../../redis/link.ts'
-import { runScript } from '../../redis/script.ts'
+import { listOf, text } from '../../redis/reply.ts'
+import { redisScript, runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
 import type { DaysUsed, Spooled, Usage } from '../limiter.ts'
-import {
-  type AppQuestion,
-  countsKey,
-  decodeReply,
-  encodeQuestion,
-  fenceIn,
-  fenceKey,
-  type Question,
-  TAKE,
-} from './take.ts'
+import { type AppQuestion, countsKey, encodeQuestion, fenceKey, type Question, TAKE } from './take.ts'
 
-/** A spool's field that was not written for so long is that of a dead node, as take.lua has it. */
-const SPOOL_DEAD_MS = 120_000
-/** As spooled.lua has it: when it was written, and the events by cycle. */
-const SPOOL = /^(\d+) \d+ \d+ (\S+) \S+$/
+const DAYS = redisScript(readFileSync(new URL('./days.lua', import.meta.url), 'utf8'))
 
 /** Used so far in each window. Only the minute counts an empty batch, as 1. */
 export interface UsedEvents {
@@ -61,77 +51,34 @@ export async function readUsages(link: RedisLink, apps: readonly App[], at: Aske
     if (reply === 'away') return 'away'
     for (const [index, usage] of reply.entries()) usages[together[index]] = usage
   }
-  const spooled = await readSpooled(link, apps, at)
-  if (spooled === 'away') return 'away'
-  return usages.map((usage, index) => withSpooled(usage, spooled[index]))
-}
-
-function withSpooled(usage: Usage, spooled: Spooled | null): Usage {
-  return spooled === null ? usage : { ...usage, spooled }
-}
-
-/** null: no spool holds any. */
-async function readSpooled(
-  link: RedisLink,
-  apps: readonly App[],
-  { partitions, nowMs }: AskedAt,
-): Promise<(Spooled | null)[] | Away> {
-  return await link.call((client) =>
-    Promise.all(
-      apps.map(async ({ appId }) => {
-        const counts = countsKey(partitionOf(appId, partitions), appId)
-        const names = (await client.hget(counts, 's'))?.match(/\S+/g) ?? []
-        if (names.length === 0) return null
-        const fields = await client.hmget(counts, ...names.map((name) => `s:${name}`))
-        let [events, ofGoneNodes] = [0, 0]
-        for (const field of fields) {
-          const [, atMs, cycles] = SPOOL.exec(field ?? '') ?? []
-          if (cycles === undefined) continue
-          const sum = [...parseDays(cycles).values()].reduce((one, other) => one + other, 0)
-          events += sum
-          if (nowMs - Number(atMs) >= SPOOL_DEAD_MS) ofGoneNodes += sum
-        }
-        return events === 0 ? null : { events, ofGoneNodes }
-      }),
-    ),
-  )
+  return usages
 }
 
 /** Of some hundred apps at most, in their order: what the audit has counted, and the open minutes. */
 export async function readDays(link: RedisLink, apps: readonly App[], partitions: number): Promise<DaysUsed[] | Away> {
-  return await link.call((client) =>
-    Promise.all(
-      apps.map(async ({ appId }) => {
-        const partition = partitionOf(appId, partitions)
-        // The fence first: a minute that is closed meanwhile is missing for once, and never counted twice.
-        const [fence, counts] = await Promise.all([
-          client.get(fenceKey(partition)),
-          client.hgetall(countsKey(partition, appId)),
-        ])
-        return daysOf(counts, fenceIn(fence)?.minute ?? 0)
-      }),
-    ),
-  )
-}
-
-function daysOf(counts: Readonly<Record<string, string>>, closedMinute: number): DaysUsed {
-  const days = parseDays(counts['days'] ?? '')
-  for (const [name, events] of Object.entries(counts)) {
-    const minute = Number(/^m(\d+)$/.exec(name)?.[1] ?? 0)
-    const day = Math.floor(minute / MINUTES_A_DAY)
-    if (minute > closedMinute && Number(events) > 0) days.set(day, (days.get(day) ?? 0) + Number(events))
+  const days: DaysUsed[] = []
+  const asked = apps.map(({ appId }) => ({ appId, partition: partitionOf(appId, partitions) }))
+  for (const [together, calls] of callsOf(link, asked)) {
+    const keys = calls.flatMap(({ appId, partition }) => [fenceKey(partition), countsKey(partition, appId)])
+    const texts = await runScript(link, DAYS, keys, [], listOf(text, calls.length))
+    if (texts === 'away') return 'away'
+    for (const [index, of] of texts.entries()) days[together[index]] = parseDays(of)
   }
   return days
 }
 
-/** The field `days` of an app in Redis: `<day>:<events>`, with spaces between them. Others have commas. */
-export function parseDays(text: string): Map<number, number> {
-  return new Map(Array.from(text.matchAll(/(\d+):(\d+)/g), ([, day, events]) => [Number(day), Number(events)]))
+/** `<day>:<events>`, with spaces between them, as the field `days` of an app in Redis has it. */
+export function parseDays(days: string): Map<number, number> {
+  const sums = new Map<number, number>()
+  for (const [, day, events] of days.matchAll(/(\d+):(\d+)/g)) {
+    sums.set(Number(day), (sums.get(Number(day)) ?? 0) + Number(events))
+  }
+  return sums
 }
 
 /** What goes into each call, with its places in the list: a cluster takes keys of one partition only in a call. */
-function callsOf(link: RedisLink, asked: readonly AppQuestion[]): [number[], AppQuestion[]][] {
-  const calls = new Map<number, [number[], AppQuestion[]]>()
+function callsOf<T extends { readonly partition: number }>(link: RedisLink, asked: readonly T[]): [number[], T[]][] {
+  const calls = new Map<number, [number[], T[]]>()
   for (const [index, each] of asked.entries()) {
     const partition = link.isCluster ? each.partition : 0
     const call = calls.get(partition) ?? [[], []]
@@ -144,14 +91,19 @@ function callsOf(link: RedisLink, asked: readonly AppQuestion[]): [number[], App
 
 async function askUsage(link: RedisLink, asked: readonly AppQuestion[]): Promise<Usage[] | Away> {
   const question: Question = { nodeId: '', accepted: [], released: [], partitions: [], apps: asked }
-  const { keys, args } = encodeQuestion(question)
-  const reply = await runScript(link, TAKE, keys, args)
+  const { keys, args, read } = encodeQuestion(question)
+  const reply = await runScript(link, TAKE, keys, args, read)
   if (reply === 'away') return 'away'
-  const { nowMs: atMs, apps } = decodeReply(reply, question)
-  return apps.map(({ minute, monthUsed, dayUsed, minuteUsed }, index) => {
+  const { nowMs: atMs, apps } = reply
+  return apps.map(({ minute, monthUsed, dayUsed, minuteUsed, spooled, spooledOfDead }, index) => {
     const { app, cycle } = asked[index]
-    return usageOf(app, { month: monthUsed, day: dayUsed, minute: minuteUsed }, { atMs, minute, cycle })
+    const usage = usageOf(app, { month: monthUsed, day: dayUsed, minute: minuteUsed }, { atMs, minute, cycle })
+    return withSpooled(usage, { events: spooled, ofGoneNodes: spooledOfDead })
   })
+}
+
+function withSpooled(usage: Usage, spooled: Spooled): Usage {
+  return spooled.events === 0 ? usage : { ...usage, spooled }
 }
 
 export function usageOf(

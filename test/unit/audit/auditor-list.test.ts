@@ -23,7 +23,7 @@ async function auditors(
   const redis: RedisLink = {
     isUp: true,
     isCluster: false,
-    call: (command) => command(client),
+    call: async (command, read) => read(await command(client)),
     onChange: () => {},
     stop: async () => {},
   }

@@ -6,6 +6,7 @@ import { openRedis, type RedisConnection } from '../../../src/redis/connection.t
 import type { RedisClient } from '../../../src/redis/link.ts'
 import type { CallResult } from '../../../src/redis/pending-calls.ts'
 import type { RedisSession, SessionOptions } from '../../../src/redis/session.ts'
+import { callOn } from '../../support/redis.ts'
 import { ManualTimers } from '../../support/timers.ts'
 
 interface HeldCall {
@@ -89,7 +90,7 @@ afterEach(async () => {
 describe('one slow answer', () => {
   it('is waited for', async () => {
     redis.isHeld = true
-    const call = link.call(ask)
+    const call = callOn(link, ask)
     await timers.pass(240)
     redis.answerAll()
     expect(await call).toBe('late')
@@ -100,7 +101,7 @@ describe('one slow answer', () => {
     redis.isHeld = true
     let answer: unknown = null
     const late: string[] = []
-    void link.call(ask, (given) => late.push(given)).then((given) => (answer = given))
+    void callOn(link, ask, { onLate: (given) => late.push(given) }).then((given) => (answer = given))
     await timers.pass(249)
     expect(answer).toBe(null)
     await timers.pass(1)
@@ -110,14 +111,14 @@ describe('one slow answer', () => {
     await timers.pass(1000)
     expect([link.status, changes, notices]).toEqual([{ state: 'ok', reason: null }, [true], []])
     // The late answer was handed over once, and each call was reported once.
-    expect(await link.call(ask, (given) => late.push(given))).toBe('PONG')
+    expect(await callOn(link, ask, { onLate: (given) => late.push(given) })).toBe('PONG')
     expect([results.length, late]).toEqual([2, ['late']])
   })
 
   it('after another does not take the link down while Redis answers the probes between them', async () => {
     for (let time = 0; time < 6; time++) {
       redis.isHeld = true
-      const call = link.call(ask)
+      const call = callOn(link, ask)
       await timers.pass(250)
       expect(await call).toBe('away')
       redis.answerAll()
@@ -132,7 +133,7 @@ describe('Redis is away', () => {
     redis.isHeld = true
     const calls = [0, 1, 2, 3].map(async (at) => {
       await new Promise<void>((resolve) => void timers.setTimeout(resolve, at * 10))
-      return link.call(ask)
+      return callOn(link, ask)
     })
     await timers.pass(269)
     expect(link.isUp).toBe(true)
@@ -147,7 +148,7 @@ describe('Redis is away', () => {
 
   it('after one call and two probes without an answer, where there are no other calls', async () => {
     redis.isHeld = true
-    void link.call(ask)
+    void callOn(link, ask)
     await timers.pass(549)
     expect([link.isUp, redis.probes]).toEqual([true, 6])
     await timers.pass(5)
@@ -156,7 +157,7 @@ describe('Redis is away', () => {
 
   it('when every answer comes late', async () => {
     redis.isHeld = true
-    for (let call = 0; call < 3; call++) void link.call(ask)
+    for (let call = 0; call < 3; call++) void callOn(link, ask)
     timers.setTimeout(() => redis.answerAll(), 300)
     await timers.pass(301)
     expect(changes).toEqual([true, false])
@@ -164,7 +165,7 @@ describe('Redis is away', () => {
 
   it('at once when the connection is lost', async () => {
     redis.isHeld = true
-    const call = link.call(ask)
+    const call = callOn(link, ask)
     redis.loseConnection()
     expect([await call, link.isUp, results]).toEqual(['away', false, [['failed', 0]]])
   })
@@ -172,11 +173,11 @@ describe('Redis is away', () => {
   it('at once after the reply READONLY, but not after other error replies', async () => {
     redis.isHeld = true
     const reply = (text: string) => new (ReplyError as new (message: string) => Error)(text)
-    const wrongType = link.call(ask)
+    const wrongType = callOn(link, ask)
     redis.held.shift()?.fail(reply('WRONGTYPE Operation against a key'))
     await expect(wrongType).rejects.toThrow('WRONGTYPE')
     expect(link.isUp).toBe(true)
-    const refused = link.call(ask)
+    const refused = callOn(link, ask)
     redis.held.shift()?.fail(reply("READONLY You can't write against a read only replica."))
     expect([await refused, link.isUp]).toEqual(['away', false])
     expect(results.map(([result]) => result)).toEqual(['failed', 'failed'])
@@ -184,13 +185,13 @@ describe('Redis is away', () => {
 
   it('until it answers probes in time, over the same session', async () => {
     redis.isHeld = true
-    for (let call = 0; call < 3; call++) void link.call(ask)
+    for (let call = 0; call < 3; call++) void callOn(link, ask)
     await timers.pass(600)
     expect(changes).toEqual([true, false])
     redis.answerAll()
     await timers.pass(200)
     expect([changes, redis.sessions]).toEqual([[true, false, true], 1])
-    expect(await link.call(ask)).toBe('PONG')
+    expect(await callOn(link, ask)).toBe('PONG')
     expect(notices.at(-1)).toBe('Redis is back after 0.5 s')
   })
 })
@@ -198,7 +199,7 @@ describe('Redis is away', () => {
 describe('a late event loop', () => {
   it('extends the deadlines of its calls, and Redis does not count as slow', async () => {
     redis.isHeld = true
-    const calls = [1, 2, 3, 4].map(() => link.call(ask))
+    const calls = [1, 2, 3, 4].map(() => callOn(link, ask))
     timers.block(2000)
     await timers.pass(199)
     redis.answerAll()
@@ -208,9 +209,9 @@ describe('a late event loop', () => {
 
   it('does not keep Redis up for ever without an answer', async () => {
     redis.isHeld = true
-    void link.call(ask)
+    void callOn(link, ask)
     timers.block(1900)
-    for (let call = 0; call < 2; call++) void link.call(ask)
+    for (let call = 0; call < 2; call++) void callOn(link, ask)
     timers.block(100)
     await timers.pass(251)
     expect(changes).toEqual([true, false])
@@ -219,8 +220,8 @@ describe('a late event loop', () => {
 
 it('answers calls beyond 20,000 with away', async () => {
   redis.isHeld = true
-  for (let call = 0; call < 20_000; call++) void link.call(ask)
+  for (let call = 0; call < 20_000; call++) void callOn(link, ask)
   expect(redis.held).toHaveLength(20_000)
-  expect(await link.call(ask)).toBe('away')
+  expect(await callOn(link, ask)).toBe('away')
   expect(redis.held).toHaveLength(20_000)
 })

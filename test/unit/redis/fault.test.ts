@@ -1,6 +1,6 @@
 import { ReplyError } from 'ioredis'
 import { describe, expect, it } from 'vitest'
-import { awayFault, connectionFault, refusalReason } from '../../../src/redis/fault.ts'
+import { awayFault, connectionFault, greetingFault, refusalReason } from '../../../src/redis/fault.ts'
 
 const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message)
 
@@ -21,7 +21,7 @@ describe('an error of Redis', () => {
       'NOPERM',
     ],
   ])('%s means that it is away', (message, kind) => {
-    expect(awayFault(reply(message))).toEqual({ kind, reason: expect.stringContaining(`(${kind})`) as string })
+    expect(awayFault(reply(message))).toMatchObject({ kind, reason: expect.stringContaining(`(${kind})`) as string })
   })
 
   it.each([
@@ -55,6 +55,44 @@ describe('an error of Redis', () => {
     expect(connectionFault(Object.assign(new Error('x'), { code: 'EPIPE' })).reason).toBe('EPIPE')
     expect(awayFault(new Error('Connection is closed.'))?.reason).toBe('connection lost')
     expect(connectionFault(new Error('x'.repeat(500))).reason).toHaveLength(120)
+  })
+})
+
+describe('a fault of one hash slot of a cluster', () => {
+  it.each([
+    reply('TRYAGAIN Multiple keys request during rehashing of slot'),
+    reply('CLUSTERDOWN Hash slot not served'),
+    reply('MOVED 3999 127.0.0.1:6381'),
+    reply('ASK 3999 127.0.0.1:6381'),
+    new Error(
+      'Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys request during rehashing of slot',
+    ),
+  ])('is %s', (error) => {
+    expect(awayFault(error)?.isOfSlot).toBe(true)
+  })
+
+  it.each([reply('LOADING Redis is loading'), reply('READONLY x'), new Error('Connection is closed.')])(
+    'is not %s',
+    (error) => {
+      expect(awayFault(error)).not.toBeNull()
+      expect(awayFault(error)?.isOfSlot).toBeUndefined()
+    },
+  )
+})
+
+describe('what Redis says to a connection that it closes at once', () => {
+  const lost = 'Command queue state error. If you can reproduce this, please report it. Last error: '
+  it.each([
+    [reply('ERR max number of clients reached'), 'ERR max number of clients reached (maxclients)'],
+    [new Error(`${lost}ERR max number of clients reached`), 'ERR max number of clients reached (maxclients)'],
+    [
+      reply('DENIED Redis is running in protected mode because protected mode is enabled'),
+      'it takes connections from its own machine only (protected mode) (DENIED)',
+    ],
+  ])('is the reason: %s', (error, reason) => {
+    expect(greetingFault(error)?.reason).toBe(reason)
+    expect(awayFault(error)?.reason).toBe(reason)
+    expect(connectionFault(error).reason).toBe(reason)
   })
 })
 

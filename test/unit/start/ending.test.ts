@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Log } from '../../../src/observe/log.ts'
 import { bugHandler, signalHandler } from '../../../src/start/ending.ts'
+import { droppedPromise } from '../../support/library-faults.ts'
 
 let exits: number[]
 let said: string[]
 const log = {
   info: (_: unknown, message?: string) => void said.push(message ?? String(_)),
   warn: (_: unknown, message: string) => void said.push(message),
+  error: (_: unknown, message: string) => void said.push(message),
   fatal: (_: unknown, message?: string) => void said.push(message ?? String(_)),
 } as unknown as Log
 
@@ -82,7 +84,33 @@ describe('a signal', () => {
 })
 
 test('a bug is logged, and ends the process with 1', () => {
-  bugHandler(log, 'bug: an error was not caught; this process ends', (code) => void exits.push(code))(new Error('bug'))
+  const faults = { ioredis: 0, nats: 0 }
+  const handle = bugHandler(
+    { log, clock: () => 0, exit: (code) => void exits.push(code), faults },
+    'an error was not caught',
+  )
+  handle(new Error('bug'))
+  expect(faults).toEqual({ ioredis: 0, nats: 0 })
   expect(said).toEqual(['bug: an error was not caught; this process ends'])
   expect(exits).toEqual([1])
+})
+
+test('what a client library left unhandled is logged and counted, and ends nothing', async () => {
+  const faults = { ioredis: 0, nats: 0 }
+  let nowMs = 0
+  const handle = bugHandler(
+    { log, clock: () => nowMs, exit: (code) => void exits.push(code), faults },
+    'a rejection was not handled',
+  )
+  const error = await droppedPromise()
+  handle(error)
+  nowMs = 9_000
+  handle(error)
+  nowMs = 20_000
+  handle(error)
+  expect(exits).toEqual([])
+  expect(faults).toEqual({ ioredis: 3, nats: 0 })
+  const line =
+    'a fault of the client library ioredis: a rejection was not handled (Connection is closed.); this process goes on, and clients notice nothing of it'
+  expect(said).toEqual([line, line])
 })

@@ -21,6 +21,8 @@ function aBudget(app: App = anApp(), reply: Partial<AppReply> = {}): AppBudget {
     granted: 0,
     taken: 0,
     givenBack: 0,
+    spooled: 0,
+    spooledOfDead: 0,
     takes: [],
     ...reply,
   })
@@ -89,6 +91,8 @@ describe('the bucket of an app', () => {
       granted: 5,
       taken: 0,
       givenBack: 0,
+      spooled: 0,
+      spooledOfDead: 0,
       takes: [],
     })
     expect([budget.tokensMinute, budget.tokens]).toEqual([NOON + 1, 5])
@@ -106,6 +110,8 @@ describe('the bucket of an app', () => {
       granted: 30,
       taken: 0,
       givenBack: 0,
+      spooled: 0,
+      spooledOfDead: 0,
       takes: [],
     })
     expect(budget.tokens).toBe(0)
@@ -212,6 +218,8 @@ describe('the share of a node without Redis', () => {
       granted: 0,
       taken: 0,
       givenBack: 0,
+      spooled: 0,
+      spooledOfDead: 0,
       takes: [],
     })
     expect(budget.takeWithoutRedis(31, NOON, 1)).toBe('rate_limit_exceeded')

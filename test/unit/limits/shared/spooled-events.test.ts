@@ -9,13 +9,13 @@ test('what Redis refuses to write is written at the next turn', async () => {
     evalsha: async () => {
       calls += 1
       if (calls === 1) throw new Error('OOM command not allowed when used memory > maxmemory')
-      return null
+      return 600_000
     },
   } as unknown as RedisClient
   const link: RedisLink = {
     isUp: true,
     isCluster: false,
-    call: (command) => command(client),
+    call: async (command, read) => read(await command(client)),
     onChange: () => {},
     stop: async () => {},
   }

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 
-// Four files run at a time across all projects: as many wait, for the turn of a minute or for a store that is away, as use
+// Five files run at a time across all projects: as many wait, for the turn of a minute or for a store that is away, as use
 // a core. By default vitest takes the cores but one, and so one file at a time where there are two.
-const MAX_WORKERS = 4
+const MAX_WORKERS = 5
 // These start services, stores and clients.
 const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client']
 /** What a file's tests have started, and the folders that they have made, go with its last test. */
@@ -17,11 +17,11 @@ const MOCKING = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((path) => readFileSync(path, 'utf8').includes('vi.mock('))
 
 // Most files share a process with those before them, which saves a third of a second of CPU each. A process of their own have
-// those, the simulator, which puts its time in the place of the system's, and whatever opens the stores' clients itself.
+// those, and the simulator, which puts its time in the place of the system's.
 const ALONE = [...MOCKING, 'test/simulator/*.test.ts']
 const exclude = [...configDefaults.exclude, LONG, ...ALONE]
 const common = { setupFiles: SET_UP, isolate: false, unstubGlobals: true, unstubEnvs: true }
-const unit = { ...common, testTimeout: 60_000 }
+const unit = { ...common, testTimeout: 60_000, hookTimeout: 60_000 }
 const withServices = {
   ...common,
   globalSetup: './test/support/prerequisites.ts',
@@ -49,7 +49,6 @@ export default defineConfig({
         test: {
           ...withServices,
           name,
-          isolate: name === 'integration',
           include: [`test/${name}/**/*.test.ts`],
           exclude,
         },

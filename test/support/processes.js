@@ -10,6 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readMetrics } from './metrics.js'
 
 export const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
+/** From Node 22.8 on, a program is compiled once for all processes. */
+const COMPILED = { NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled') }
 /** Long, since a shared machine may be slow. */
 const START_TIMEOUT_MS = 45_000
 const STOP_TIMEOUT_MS = 40_000
@@ -49,7 +51,7 @@ export function launch({ command, cwd = tmpdir(), env = {}, openFiles, onOutput 
   if (isEnding) throw new Error('the run is ending')
   const [file, ...args] =
     openFiles === undefined ? command : ['bash', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
-  const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env }
+  const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...COMPILED, ...env }
   const child = spawn(file, args, { cwd, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
   let stdout = ''

@@ -1,10 +1,26 @@
 # What a transcript's commands find. `sluice` is the built program; the folder is the test's own.
 shopt -s expand_aliases
 set -o pipefail
-sluice() { "$NODE" "$MAIN" "$@"; }
+sluice() {
+  if [ "$1" = serve ] || [ -n "$as_processes" ]; then "$NODE" "$MAIN" "$@"; else ask sluice "$@"; fi
+}
+# Set for a test that wants a process for each command.
+as_processes=
 
 # The result of an expression over the JSON on standard input, which it calls `o`.
-json() { "$NODE" -p "const o = JSON.parse(fs.readFileSync(0, 'utf8')); const shown = $1; typeof shown === 'string' ? shown : JSON.stringify(shown)"; }
+json() { ask json "$1"; }
+
+# ask NAME ARGUMENTS...: of command-server.js, which reads and writes what this shell does.
+ask() {
+  local call code
+  exec {call}<> "/dev/tcp/127.0.0.1/$COMMANDS"
+  printf '%s\0' "$BASHPID" "$PWD" "$#" "$@" >&$call
+  # What comes last is said by a shell of its own, and the answer read with -u, so that no file of this one is moved meanwhile.
+  (env -0 && printf '\4') >&$call
+  read -r -u $call code
+  exec {call}>&-
+  return "${code:-70}"
+}
 
 # app ID [MEMBER:VALUE,...]: one more in apps.json, with the key ak_ID; plan 5m and active where nothing else is said.
 app() {
@@ -14,9 +30,9 @@ app() {
 
 # body KEY COUNT [MEMBER:VALUE,...]: a batch with so many events.
 body() {
-  "$NODE" -p "const event = { type: 'track', name: 'signup', hashed_daily_id: 'd'.repeat(32), hashed_monthly_id: 'm'.repeat(32),
-    session_id: '7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10', timestamp: new Date().toISOString(), context: { os: 'ios' } };
-    JSON.stringify({ app_key: '$1', events: Array.from({ length: $2 }, () => event), $3 })"
+  json "(event => ({ app_key: '$1', events: Array($2).fill(event), $3 }))({ type: 'track', name: 'signup',
+    hashed_daily_id: 'd'.repeat(32), hashed_monthly_id: 'm'.repeat(32), session_id: '7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10',
+    timestamp: new Date().toISOString(), context: { os: 'ios' } })" <<< null
 }
 
 # record NUMBER EVENTS: a line of the queue; odd numbers are of app a1, even ones of a0.

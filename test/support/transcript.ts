@@ -3,10 +3,11 @@
 // any text in a line, and for any lines where it is alone. SLUICE_TEST_RECORD=1 writes what is printed into the file instead.
 
 import { spawn } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { makeFolder } from './service.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { launch } from './processes.js'
+import { eventually, makeFolder } from './service.ts'
 
 const TIMEOUT_MS = 100_000
 const IS_RECORDING = process.env['SLUICE_TEST_RECORD'] === '1'
@@ -14,6 +15,7 @@ const PRELUDE = resolve(import.meta.dirname, 'transcript.sh')
 const ENVIRONMENT = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' }
 /** `SLUICE_TEST_DECODER=simdjson` holds the other decoder to the same tests. */
 const DECODER = process.env['SLUICE_TEST_DECODER']
+const COMMAND_SERVER = resolve(import.meta.dirname, 'command-server.js')
 const PROGRAMS = { NODE: process.execPath, MAIN: resolve('dist/main.js') }
 /** Ends what a command printed, before its exit code. */
 const END = '\u001e'
@@ -38,12 +40,18 @@ export interface TranscriptOptions {
 export function runTranscripts(folder: string, { prepare }: TranscriptOptions = {}): void {
   const directory = resolve(import.meta.dirname, '../transcripts', folder)
   const files = readdirSync(directory).filter((name) => name.endsWith('.txt'))
+  let commands = ''
+  beforeAll(async () => {
+    const { stdout } = launch({ command: [process.execPath, COMMAND_SERVER] })
+    await eventually('the server of the commands listens', () => stdout().endsWith('\n'))
+    commands = stdout().trim()
+  })
   describe.each(files)('%s', (name) => {
     const file = join(directory, name)
     const claims = readTranscript(readFileSync(file, 'utf8'))
     for (const claim of claims) {
       test(claim.name, async () => {
-        const outputs = await perform(claim.steps, (await prepare?.()) ?? {})
+        const outputs = await perform(claim.steps, { COMMANDS: commands, ...(await prepare?.()) })
         if (IS_RECORDING) return record(file, claim, outputs)
         for (const [at, { command, expected }] of claim.steps.entries()) {
           expect(`$ ${command}\n${outputs[at] ?? '(did not run)'}`).toMatch(patternOf(`$ ${command}\n${expected}`))
@@ -73,6 +81,9 @@ export function readTranscript(text: string): Claim[] {
 /** Types all commands into one bash, in a folder of its own; resolves with what each printed. */
 async function perform(steps: readonly Step[], env: Readonly<Record<string, string>>): Promise<string[]> {
   const folder = await makeFolder()
+  // A file, since no other program can open what Node makes for a pipe.
+  const path = join(await makeFolder(), 'printed')
+  const printed = openSync(path, 'a')
   const typed = steps.map(({ command }) => `{ ${command.replaceAll('\n> ', '\n')}\n} 2>&1; printf '${END}%d${END}' $?`)
   const child = spawn('bash', ['--norc', '-c', [`. '${PRELUDE}'`, ...typed, 'exit'].join('\n')], {
     cwd: folder,
@@ -83,7 +94,7 @@ async function perform(steps: readonly Step[], env: Readonly<Record<string, stri
       ...(DECODER ? { SLUICE_DECODER: DECODER } : {}),
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', printed, 'inherit'],
     // A group of its own, so that whatever it has left running ends with it.
     detached: true,
   })
@@ -96,16 +107,15 @@ async function perform(steps: readonly Step[], env: Readonly<Record<string, stri
   }
   const late = setTimeout(endAll, TIMEOUT_MS)
   try {
-    let output = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
     await new Promise((done) => child.once('exit', done))
-    const parts = output.split(END)
+    const parts = readFileSync(path, 'utf8').split(END)
     return steps.slice(0, Math.floor(parts.length / 2)).map((_, at) => {
-      const [printed, code] = [parts[2 * at].replaceAll(folder, 'FOLDER').trimEnd(), parts[2 * at + 1]]
-      return code === '0' ? printed : `${printed}\nexit ${code}`.trimStart()
+      const [text, code] = [parts[2 * at].replaceAll(folder, 'FOLDER').trimEnd(), parts[2 * at + 1]]
+      return code === '0' ? text : `${text}\nexit ${code}`.trimStart()
     })
   } finally {
     clearTimeout(late)
+    closeSync(printed)
     endAll()
   }
 }

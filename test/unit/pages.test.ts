@@ -51,7 +51,7 @@ describe.each(PAGES)('%s', (page) => {
   })
 
   it('names no command that is not there', () => {
-    const commands = [...read('src/main.ts').matchAll(/^ {2}(\w+): \{\s+summary: /gm)].map(([, name]) => name)
+    const commands = [...read('src/program.ts').matchAll(/^ {2}(\w+): \{\s+summary: /gm)].map(([, name]) => name)
     expect(commands.length).toBeGreaterThan(3)
     const called = [...text.matchAll(/(?:npx |`|-- )sluice ([a-z]+)/g)].map(([, name]) => name)
     expect(called.filter((name) => !commands.includes(name))).toEqual([])

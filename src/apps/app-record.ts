@@ -2,7 +2,7 @@
 
 import { toOrigin } from '../lib/origin.ts'
 import type { App, PlanName, PreviousKey, ReadKey, Subscription } from './app.ts'
-import { enforcedEventsPerMonth, PLANS } from './plans.ts'
+import { bytesPerMinuteFor, enforcedEventsPerMonth, PLANS } from './plans.ts'
 import { isObject, MEMBERS, type MemberRule, momentMs } from './record-members.ts'
 
 /** A key that was rotated out. */
@@ -33,6 +33,8 @@ export interface AppRecord {
   readonly events_per_day?: number
   readonly events_per_minute?: number
   readonly events_per_month?: number
+  /** Absent: by the events of its minute. */
+  readonly bytes_per_minute?: number
   /** Of the web pages that may send with its keys; absent: this is not checked. */
   readonly origins?: readonly string[]
   /** Percent of day and month at which alerts are raised; absent: DEFAULT_ALERT_STEPS. */
@@ -198,6 +200,7 @@ function readKeyOf({
 
 export function appOf(record: AppRecord): App {
   const plan = PLANS[record.plan]
+  const eventsPerMinute = record.events_per_minute ?? plan.eventsPerMinute
   return {
     appKey: record.app_key,
     previousKeys: record.previous_keys === undefined ? NO_KEYS : record.previous_keys.map(previousKeyOf),
@@ -207,9 +210,10 @@ export function appOf(record: AppRecord): App {
     subscription: record.subscription,
     trialEndsAtMs: record.trial_ends_at === undefined ? null : momentMs(record.trial_ends_at),
     billingAnchorMs: record.billing_cycle_anchor === undefined ? null : momentMs(record.billing_cycle_anchor),
-    eventsPerMinute: record.events_per_minute ?? plan.eventsPerMinute,
+    eventsPerMinute,
     eventsPerDay: record.events_per_day ?? null,
     eventsPerMonth: enforcedEventsPerMonth(record.plan, record.events_per_month ?? plan.eventsPerMonth),
+    bytesPerMinute: record.bytes_per_minute ?? bytesPerMinuteFor(eventsPerMinute),
     origins: record.origins === undefined ? null : originsOf(record.origins),
     readKeys: record.read_keys === undefined ? NO_READ_KEYS : record.read_keys.map(readKeyOf),
     alertSteps: record.alerts?.toSorted((one, other) => one - other) ?? DEFAULT_ALERT_STEPS,

@@ -39,6 +39,8 @@ export interface App {
   readonly eventsPerDay: number | null
   /** Per billing cycle, as enforced: a paid plan's 10% tolerance included. */
   readonly eventsPerMonth: number
+  /** Of its records' lines, in a UTC minute, over all nodes. */
+  readonly bytesPerMinute: number
   /** Of the web pages that may send, as browsers write them; null: all, as far as the service lets them. */
   readonly origins: readonly string[] | null
   readonly readKeys: readonly ReadKey[]

@@ -31,6 +31,14 @@ export function enforcedEventsPerMonth(plan: PlanName, eventsPerMonth: number): 
   return Math.min(eventsPerMonth + Math.floor(eventsPerMonth / 10), Number.MAX_SAFE_INTEGER)
 }
 
+const BYTES_PER_EVENT = 4096
+const MIN_BYTES_PER_MINUTE = 2 * 1024 * 1024
+
+/** Of an app whose record has no figure of its own. */
+export function bytesPerMinuteFor(eventsPerMinute: number): number {
+  return Math.min(Math.max(MIN_BYTES_PER_MINUTE, BYTES_PER_EVENT * eventsPerMinute), Number.MAX_SAFE_INTEGER)
+}
+
 /** What was sold, from what is enforced: the reverse of `enforcedEventsPerMonth`. */
 export function soldEventsPerMonth(plan: PlanName, enforced: number): number {
   return monthTolerancePercent(plan) === 0 ? enforced : enforced - Math.floor(enforced / 11)

@@ -124,6 +124,7 @@ export const MEMBERS = {
   events_per_day: { required: false, check: isCount },
   events_per_minute: { required: false, check: isCount },
   events_per_month: { required: false, check: isCount },
+  bytes_per_minute: { required: false, check: isCount },
   origins: { required: false, check: isOrigins },
   alerts: { required: false, check: isAlerts },
   previous_keys: { required: false, check: isPreviousKeys },

@@ -1,6 +1,6 @@
 // Asks the API of the running service, on its admin port.
 
-import { get, type IncomingMessage } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { type AdminAddress, readAdminAddress } from '../lib/admin-address.ts'
 import { errorCode, orStartError, StartError } from '../lib/errors.ts'
 import type { Config } from '../settings/config.ts'
@@ -18,16 +18,23 @@ export class ServiceAway extends StartError {}
 
 type Place = Pick<Config, 'adminHost' | 'adminPort' | 'adminPortNamed' | 'consoleToken' | 'dataDirectory' | 'embedded'>
 
-/** Resolves with a 200. Throws a ServiceAway, or a StartError where asking again would not help. */
-export async function askAdmin(place: Place, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+/** `body`: of a POST. Resolves with a 200. Throws a ServiceAway, or a StartError where asking again would not help. */
+export async function askAdmin(
+  place: Place,
+  path: string,
+  signal: AbortSignal,
+  body?: string,
+): Promise<IncomingMessage> {
   const { consoleToken } = place
   const { host, port } = await addressOf(place)
   // A name that it answers to by whatever address it is reached: the check of the Host is against pages of the web.
   const headers = { Host: 'localhost', ...(consoleToken === null ? {} : { Authorization: `Bearer ${consoleToken}` }) }
   const response = await new Promise<IncomingMessage>((done, fail) => {
-    const asked = get({ host, port, path, headers, signal, timeout: SILENCE_MS }, done)
+    const method = body === undefined ? 'GET' : 'POST'
+    const asked = request({ host, port, path, method, headers, signal, timeout: SILENCE_MS }, done)
     asked.on('timeout', () => asked.destroy())
     asked.on('error', (error) => fail(new ServiceAway(awayText(host, port, error))))
+    asked.end(body)
   })
   const { statusCode } = response
   if (statusCode === 200) return response

@@ -46,9 +46,9 @@ export interface RateLimitView {
   readonly resetUnixSeconds: number
 }
 
-/** One of the app's windows as the client sees it in RateLimit and RateLimit-Policy. Counts are events. */
+/** One of the app's windows as the client sees it in RateLimit and RateLimit-Policy. Counts are events, or bytes. */
 export interface WindowView {
-  readonly name: 'minute' | 'day' | 'month'
+  readonly name: 'minute' | 'day' | 'month' | 'bytes'
   readonly limit: number
   readonly remaining: number
   readonly lengthSeconds: number
@@ -71,6 +71,11 @@ export interface Errors {
   readonly shape: string
 }
 
+/** Why a request was refused, where its code has several whys: told to the client, unlike the reason of a 503. */
+export const TOLD_REASONS = ['bytes'] as const
+export type ToldReason = (typeof TOLD_REASONS)[number]
+export type RefusalReason = OverloadReason | ToldReason
+
 export type Outcome =
   | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
   | {
@@ -92,7 +97,7 @@ export type Outcome =
       /** For `validation_failed` about the body. */
       readonly errors: Errors | null
     } & (
-      | { readonly code: OtherRefusalCode; readonly reason: null }
+      | { readonly code: OtherRefusalCode; readonly reason: ToldReason | null }
       | { readonly code: 'service_overloaded'; readonly reason: OverloadReason }
     ))
 
@@ -112,6 +117,12 @@ export function refused(
 /** The app does not name the origin of the web page that sends. */
 export function foreignPage(origin: string | null): Outcome {
   return refused('invalid_app_key', 'app_key: the page may not send with this key', null, origin)
+}
+
+/** The minute has no room for the bytes of the batch. */
+export function overBytes(retryAfterSeconds: number): Outcome {
+  const message = "the app's bytes for this minute are used up: the batch does not fit into what is left of them"
+  return { ...refused('rate_limit_exceeded', message, retryAfterSeconds), reason: 'bytes' } as Outcome
 }
 
 /** A 503 with a random Retry-After. */
@@ -156,10 +167,9 @@ const MAX_FIELD_INTEGER = 999_999_999_999_999
 /** Draft 10 of draft-ietf-httpapi-ratelimit-headers. */
 function windowHeaders(windows: readonly WindowView[]): string {
   const inField = (count: number): number => Math.min(count, MAX_FIELD_INTEGER)
-  const policies = windows.map(({ name, limit, lengthSeconds }) => `"${name}";q=${inField(limit)};w=${lengthSeconds}`)
-  const states = windows.map(
-    ({ name, remaining, resetSeconds }) => `"${name}";r=${inField(remaining)};t=${resetSeconds}`,
-  )
+  const unit = ({ name }: WindowView): string => (name === 'bytes' ? ';qu="content-bytes"' : '')
+  const policies = windows.map((one) => `"${one.name}";q=${inField(one.limit)}${unit(one)};w=${one.lengthSeconds}`)
+  const states = windows.map((one) => `"${one.name}";r=${inField(one.remaining)};t=${one.resetSeconds}${unit(one)}`)
   return `\r\nRateLimit-Policy: ${policies.join(', ')}\r\nRateLimit: ${states.join(', ')}`
 }
 
@@ -191,13 +201,14 @@ export function answerTo(
       return { status: '204 No Content', headers: headers + PREFLIGHT, body: '' }
     case 'refused': {
       const { code, message, retryAfterSeconds, errors } = outcome
+      const told = outcome.reason === null || code === 'service_overloaded' ? '' : `,"reason":"${outcome.reason}"`
       const list = errors === null ? '' : `,"errors":${errors.json},"errors_total":${errors.total}`
       const retryAfter = retryAfterSeconds === null ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
       const allow = code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
       return {
         status: REFUSALS[code][0],
         headers: `${headers}${retryAfter}${allow}\r\nX-Request-Id: ${requestId}`,
-        body: `{"error":"${code}","message":${JSON.stringify(messageOf(code, message))}${list}}`,
+        body: `{"error":"${code}","message":${JSON.stringify(messageOf(code, message))}${told}${list}}`,
       }
     }
   }

@@ -9,9 +9,12 @@ import {
   foreignPage,
   type Outcome,
   type OverloadReason,
+  overBytes,
   overloaded,
   type RefusalCode,
+  type RefusalReason,
   refused,
+  type WindowView,
 } from '../contract/outcome.ts'
 import { type Violation, type Violations, violations } from '../decode/validator.ts'
 import { limitRefusal, secondsUntilRoom, type Usage } from '../limits/limiter.ts'
@@ -20,6 +23,8 @@ import { decide, isAppKey } from '../request/decide.ts'
 export interface ExplainStores {
   findApp(appKey: string): Promise<AppLookup>
   usageOf(app: App, nowMs: number): Promise<Usage>
+  /** Of this minute on one node, before this body; null: not known. */
+  bytesOf(app: App): Promise<WindowView | null>
   /** Why the queue would refuse a body of this length now; null: it would not, or that is not known. */
   queueRefusal(bodyBytes: number): Promise<OverloadReason | null>
 }
@@ -28,8 +33,8 @@ export interface Explanation {
   readonly status: number
   readonly outcome: 'accepted' | RefusalCode
   readonly message: string | null
-  /** Of a 503. */
-  readonly reason: OverloadReason | null
+  /** Of a 503, or of a 429 for its bytes. */
+  readonly reason: RefusalReason | null
   readonly retryAfterSeconds: number | null
   /** null: too large. */
   readonly bodyBytes: number | null
@@ -39,6 +44,8 @@ export interface Explanation {
   readonly app: App | null
   /** The usage before this body. */
   readonly usage: Usage | null
+  /** null: not known. */
+  readonly bytes: WindowView | null
 }
 
 /** What a body says by itself; null: it is too large. `appKey`: in place of the body's own; null: the body's own. */
@@ -59,12 +66,13 @@ export interface Question {
 interface Judged {
   readonly app: App
   readonly usage: Usage
+  readonly bytes: WindowView | null
   readonly events: number
 }
 
 /** In the order of the checks of a request, from the size of the body on. */
 export async function explain({ bodyBytes, verdict, nowMs, origin, stores }: Question): Promise<Explanation> {
-  const base = { bodyBytes, events: null, violations: [], app: null, usage: null }
+  const base = { bodyBytes, events: null, violations: [], app: null, usage: null, bytes: null }
   const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
     ...base,
     ...answerParts(outcome, nowMs),
@@ -76,7 +84,10 @@ export async function explain({ bodyBytes, verdict, nowMs, origin, stores }: Que
   const judged = { events: isValid ? verdict.events : null, violations: isValid ? [] : verdict.found }
   const { appKey } = verdict
   const app = isAppKey(appKey) ? await stores.findApp(appKey) : 'unknown'
-  const found = typeof app === 'object' ? { ...judged, app, usage: await stores.usageOf(app, nowMs) } : judged
+  const found =
+    typeof app === 'object'
+      ? { ...judged, app, usage: await stores.usageOf(app, nowMs), bytes: await stores.bytesOf(app) }
+      : judged
   const decision = decide(appKey, app, isValid, nowMs, origin)
   switch (decision) {
     case 'no app key':
@@ -96,8 +107,10 @@ export async function explain({ bodyBytes, verdict, nowMs, origin, stores }: Que
 }
 
 /** What limits and queue say. */
-async function fate({ app, usage, events }: Judged, bodyBytes: number, stores: ExplainStores): Promise<Outcome> {
+async function fate({ app, usage, bytes, events }: Judged, bodyBytes: number, stores: ExplainStores): Promise<Outcome> {
   const { minute, day, month } = usage
+  // The record is about as long as the body.
+  if (events > 0 && bytes !== null && !hasRoom(bytes, bodyBytes)) return overBytes(bytes.resetSeconds)
   const full = limitRefusal(app, minute.used, day.used, month.used, events)
   if (full !== null) return refused(full, null, secondsUntilRoom(usage, full))
   // An empty batch is not stored.
@@ -121,6 +134,11 @@ function answerParts(
   }
 }
 
+/** As `StoredBytes.take`. */
+function hasRoom({ limit, remaining }: WindowView, bytes: number): boolean {
+  return remaining === limit || bytes <= remaining
+}
+
 export function windowsOf(usage: Usage) {
   return (['minute', 'day', 'month'] as const).map((name) => {
     const { limit, used, endsAtMs } = usage[name]
@@ -133,7 +151,7 @@ export function violationText({ path, message }: Violation): string {
   return `${path}: ${message}`
 }
 
-export function toJson({ app, usage, ...explanation }: Explanation) {
+export function toJson({ app, usage, bytes, ...explanation }: Explanation) {
   return {
     outcome: explanation.outcome,
     status: explanation.status,
@@ -144,13 +162,20 @@ export function toJson({ app, usage, ...explanation }: Explanation) {
     events: explanation.events,
     violations: explanation.violations.map(violationText),
     app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
-    limits: app === null || usage === null ? null : limitsOf(app, usage),
+    limits: app === null || usage === null ? null : limitsOf(app, usage, bytes),
   }
 }
 
 /** The month's limit is the enforced one, so its tolerance is given beside it. */
-export function limitsOf({ plan }: App, usage: Usage): object {
+export function limitsOf({ plan }: App, usage: Usage, bytes: WindowView | null = null): object {
   const windows = windowsOf(usage).map(({ name, ...window }) => [name, window] as const)
   const { month, ...others } = Object.fromEntries(windows)
-  return { ...others, month: { ...month, tolerance_percent: monthTolerancePercent(plan) } }
+  const ends_at = new Date(usage.minute.endsAtMs).toISOString()
+  return {
+    ...others,
+    month: { ...month, tolerance_percent: monthTolerancePercent(plan) },
+    ...(bytes === null
+      ? {}
+      : { bytes: { limit: bytes.limit, used: bytes.limit - bytes.remaining, remaining: bytes.remaining, ends_at } }),
+  }
 }

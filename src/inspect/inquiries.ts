@@ -10,6 +10,7 @@ import type { Violations } from '../decode/validator.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
+import type { StoredBytes } from '../limits/stored-bytes.ts'
 import { readQuestion } from '../queue/find/question.ts'
 import type { EventQueue } from '../queue/queue.ts'
 import { alertsSince, MAX_ALERTS_SHOWN, type ReadAlerts } from './alerts.ts'
@@ -18,8 +19,8 @@ import type { QueuePlace } from './find/find-in-queue.ts'
 import { readEventFilter } from './live/event-filter.ts'
 import { Places } from './places.ts'
 import { countIn } from './query.ts'
-import { lastHourOf } from './questions.ts'
-import { narrowed, type Scope } from './scope.ts'
+import { seenOf } from './questions.ts'
+import { narrowed, type Scope, toldReason } from './scope.ts'
 import { answerInThread } from './start-thread.ts'
 import { type ReadDays, usageByDay } from './usage-days.ts'
 import { type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
@@ -48,6 +49,7 @@ export interface OwnStores {
   readonly readDays: ReadDays
   readonly readAlerts: ReadAlerts
   readonly queue: Pick<EventQueue, 'refusalNow'>
+  readonly bytes: Pick<StoredBytes, 'window'>
   readonly place: QueuePlace
   readonly example: () => Example
 }
@@ -125,7 +127,7 @@ export class OwnInquiries implements Inquiries {
   }
 
   async #explain(
-    { apps, readUsages, queue }: OwnStores,
+    { apps, readUsages, bytes, queue }: OwnStores,
     body: Buffer,
     appKey: string | null,
     scope: Scope,
@@ -141,7 +143,8 @@ export class OwnInquiries implements Inquiries {
       return usages[0]
     }
     const queueRefusal: ExplainStores['queueRefusal'] = async (bodyBytes) => queue.refusalNow(bodyBytes)
-    const stores = { findApp, usageOf, queueRefusal }
+    const bytesOf: ExplainStores['bytesOf'] = async (app) => bytes.window(app, true)
+    const stores = { findApp, usageOf, bytesOf, queueRefusal }
     const nowMs = this.#timers.nowMs()
     let verdict = await answerInThread('explain', [body, appKey, nowMs], this.#timers)
     if (scope !== 'all' && verdict !== null && namesNoApp(verdict)) {
@@ -164,7 +167,7 @@ export class OwnInquiries implements Inquiries {
       this.#lastHours(appId === '' ? null : appId),
     ])
     if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
-    return { status: 200, json: await usageReportText(report, (id) => lastHourOf(id, pieces), this.#timers) }
+    return { status: 200, json: await usageReportText(report, (id) => seenOf(id, pieces), this.#timers) }
   }
 
   async #byDay({ apps, readDays }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
@@ -203,7 +206,7 @@ export class OwnInquiries implements Inquiries {
       this.#lastHours(appId),
     ])
     if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
-    return { status: 200, json: JSON.stringify(usageForApp(report, lastHourOf(appId, pieces))) }
+    return { status: 200, json: JSON.stringify(usageForApp(report, seenOf(appId, pieces))) }
   }
 
   async #find({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
@@ -270,7 +273,7 @@ function explainedJson(explanation: Explanation, scope: Scope): object {
   const { outcome: code, message, body_bytes: bytes, violations: _, reason, ...others } = toJson(explanation)
   return {
     ...others,
-    ...(scope === 'all' ? { reason } : {}),
+    ...(scope === 'all' ? { reason } : toldReason({ code, reason })),
     code,
     message: message ?? `${explanation.events ?? 0} events would be stored`,
     body_bytes: bytes ?? MAX_BODY_BYTES + 1,

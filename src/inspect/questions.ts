@@ -1,13 +1,14 @@
 // What every process answers of itself, so that any of them can show all.
 
-import type { LastHourPiece, Pieces, Questions } from '../contract/admin/peers.ts'
+import { type LastHourPiece, MAX_BYTES_APPS, type Pieces, type Questions } from '../contract/admin/peers.ts'
 import type { OwnGroup, Refusal } from '../contract/admin/refusals.ts'
+import type { BytesStored, StoredBytes } from '../limits/stored-bytes.ts'
 import type { AcceptedCounts } from './activity/accepted-counts.ts'
 import type { LocalNode } from './now/local-node.ts'
 import type { SilentNode } from './now/now.ts'
 import { type RefusalSource, refusalsPiece } from './refusals/refusal-view.ts'
 import { narrowed, type Scope } from './scope.ts'
-import type { LastHour } from './usage-report.ts'
+import type { LastHour, Seen } from './usage-report.ts'
 
 /** A shorter time says too little. */
 const MIN_RATE_SECONDS = 60
@@ -29,6 +30,7 @@ export interface OwnAnswersOptions {
   readonly node: LocalNode
   readonly refusals: RefusalSource
   readonly accepted: AcceptedCounts
+  readonly bytes: Pick<StoredBytes, 'read'>
   readonly nowMs: () => number
 }
 
@@ -36,13 +38,16 @@ export class OwnAnswers {
   readonly name: string
   readonly #answers: { readonly [Name in QuestionName]: (question: Questions[Name]) => Pieces[Name] }
 
-  constructor({ node, refusals, accepted, nowMs }: OwnAnswersOptions) {
+  constructor({ node, refusals, accepted, bytes, nowMs }: OwnAnswersOptions) {
     this.name = node.name
     this.#answers = {
       now: ({ range }) => node.report(range),
       refusals: (question) =>
         refusalsPiece(refusals, question, { node: node.name, nowMs: nowMs(), startedAtMs: node.startedAtMs }),
-      'last hour': ({ app }) => lastHourPiece(app, accepted, refusals.rows(nowMs()), nowMs()),
+      'last hour': ({ app }) => ({
+        ...lastHourPiece(app, accepted, refusals.rows(nowMs()), nowMs()),
+        ...bytesPiece(bytes.read(app)),
+      }),
     }
   }
 
@@ -78,6 +83,17 @@ function lastHourPiece(
   }
 }
 
+/** `stored`: the most of the last hour first. */
+function bytesPiece(stored: ReturnType<StoredBytes['read']>): Pick<LastHourPiece, 'bytes' | 'bytes_has_all'> {
+  const told = stored.slice(0, MAX_BYTES_APPS)
+  return {
+    bytes: Object.fromEntries(
+      told.map(([appId, { lastHour, today, highestMinute }]) => [appId, [lastHour, today, highestMinute]]),
+    ),
+    bytes_has_all: told.length === stored.length,
+  }
+}
+
 /** null: it is not known of the app. */
 export function lastHourOf(appId: string, pieces: readonly LastHourPiece[]): LastHour | null {
   const known = pieces.filter(({ accepted, has_all }) => has_all || Object.hasOwn(accepted, appId))
@@ -90,6 +106,21 @@ export function lastHourOf(appId: string, pieces: readonly LastHourPiece[]): Las
     for (const [code, count] of Object.entries(codes)) refused[code] = (refused[code] ?? 0) + count
   }
   return { acceptedEvents, refused, eventsPerSecond: recentRate(appId, pieces) }
+}
+
+/** What the processes that answered have counted of an app. */
+export function seenOf(appId: string, pieces: readonly LastHourPiece[]): Seen {
+  return { lastHour: lastHourOf(appId, pieces), bytes: bytesOf(appId, pieces) }
+}
+
+/** null: not known, since a process of an earlier version answers, or too many apps store. */
+function bytesOf(appId: string, pieces: readonly LastHourPiece[]): BytesStored | null {
+  const counted = pieces.map(({ bytes = {}, bytes_has_all: hasAll }) =>
+    Object.hasOwn(bytes, appId) ? bytes[appId] : hasAll === true ? [0, 0, 0] : null,
+  )
+  const sum = (at: number): number => counted.reduce((total, one) => total + (one?.[at] ?? 0), 0)
+  if (counted.length === 0 || counted.includes(null)) return null
+  return { lastHour: sum(0), today: sum(1), highestMinute: sum(2) }
 }
 
 /** null: not known yet. */

@@ -14,14 +14,19 @@ export function narrowed<Filter extends { readonly app: string | null; readonly 
   return scope === 'all' ? filter : { ...filter, app: scope.appId, portal: true }
 }
 
-/** A 503 is one cause, whatever its reason. */
+/** A 503 is one cause, whatever its reason; other reasons are told to clients, too. */
+export function toldReason(refusal: Pick<Refusal, 'code' | 'reason'>): { readonly reason?: string } {
+  const { code, reason } = refusal
+  return code === 'service_overloaded' || reason === null ? {} : { reason }
+}
+
 export function pieceForApp(piece: RefusalsPiece): RefusalsPiece {
-  return { ...piece, groups: piece.groups.map((group): OwnGroup => ({ ...group, reason: null })) }
+  return { ...piece, groups: piece.groups.map((group): OwnGroup => ({ ...group, reason: null, ...toldReason(group) })) }
 }
 
 export function refusalForApp(refusal: Refusal) {
   const { node: _, reason: __, ...shown } = refusal
-  return { ...shown, message: messageForApp(refusal) }
+  return { ...shown, ...toldReason(refusal), message: messageForApp(refusal) }
 }
 
 export function refusalsForApp({ refusals, groups, ...rest }: Refusals) {
@@ -30,7 +35,7 @@ export function refusalsForApp({ refusals, groups, ...rest }: Refusals) {
 
 function groupForApp(group: RefusalGroup) {
   const { reason: _, ...shown } = group
-  return { ...shown, message: messageForApp(group) }
+  return { ...shown, ...toldReason(group), message: messageForApp(group) }
 }
 
 function messageForApp({ origin, message }: Pick<Refusal, 'origin' | 'message'>): string {

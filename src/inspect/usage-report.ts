@@ -6,6 +6,7 @@ import { MAX_REPORTED_APPS } from '../contract/bounds.ts'
 import { slices } from '../lib/slices.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
+import type { BytesStored } from '../limits/stored-bytes.ts'
 
 /** Read at once. Between two such reads, Redis and the event loop serve requests. */
 const SLICE_APPS = 500
@@ -37,6 +38,12 @@ export interface LastHour {
   readonly refused: Readonly<Record<string, number>>
   /** Accepted in the last five minutes, or since the first one in them; null: that is less than a minute ago. */
   readonly eventsPerSecond: number | null
+}
+
+/** What the nodes that answered have counted of an app, each since its start; null: not known. */
+export interface Seen {
+  readonly lastHour: LastHour | null
+  readonly bytes: BytesStored | null
 }
 
 /** away: the counters cannot be read now. */
@@ -75,38 +82,37 @@ export function shareUsed({ minute, day, month }: Usage): number {
   return Math.max(minute.used / minute.limit, ofDay, month.used / month.limit)
 }
 
-/** `lastHourOf`: null where that is not known. */
-export function usageReportJson(report: UsageReport, lastHourOf: (appId: string) => LastHour | null): object {
+export function usageReportJson(report: UsageReport, seenOf: (appId: string) => Seen): object {
   const { apps, totalApps, readAtMs } = report
   return {
-    apps: apps.map((one) => rowJson(one, lastHourOf(one.app.appId), readAtMs)),
+    apps: apps.map((one) => rowJson(one, seenOf(one.app.appId), readAtMs)),
     total_apps: totalApps,
     read_at: new Date(readAtMs).toISOString(),
   }
 }
 
 /** Of one app, for its own developers. */
-export function usageForApp({ apps: [one], readAtMs }: UsageReport, lastHour: LastHour | null): object {
+export function usageForApp({ apps: [one], readAtMs }: UsageReport, seen: Seen): object {
   // Where the events are is the operators' matter.
-  const { keys: _, spooled: __, ...row } = rowJson(one, lastHour, readAtMs)
+  const { keys: _, spooled: __, ...row } = rowJson(one, seen, readAtMs)
   return { read_at: new Date(readAtMs).toISOString(), ...row }
 }
 
 /** The same as text, with the event loop free on the way: 10,000 apps are four megabytes. */
 export async function usageReportText(
   report: UsageReport,
-  lastHourOf: (appId: string) => LastHour | null,
+  seenOf: (appId: string) => Seen,
   timers: Pick<Timers, 'setImmediate'>,
 ): Promise<string> {
   const rows: string[] = []
   for await (const slice of slices(report.apps, SLICE_APPS, timers)) {
-    for (const one of slice) rows.push(JSON.stringify(rowJson(one, lastHourOf(one.app.appId), report.readAtMs)))
+    for (const one of slice) rows.push(JSON.stringify(rowJson(one, seenOf(one.app.appId), report.readAtMs)))
   }
-  const withoutRows = JSON.stringify(usageReportJson({ ...report, apps: [] }, lastHourOf))
+  const withoutRows = JSON.stringify(usageReportJson({ ...report, apps: [] }, seenOf))
   return withoutRows.replace('[]', () => `[${rows.join(',')}]`)
 }
 
-function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: number) {
+function rowJson({ app, usage }: AppUsage, { lastHour, bytes }: Seen, readAtMs: number) {
   return {
     app_id: app.appId,
     name: app.name,
@@ -118,6 +124,10 @@ function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: 
     month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
     last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
     events_per_second: lastHour?.eventsPerSecond ?? null,
+    stored_bytes:
+      bytes === null
+        ? null
+        : { last_hour: bytes.lastHour, today: bytes.today, highest_minute_today: bytes.highestMinute },
     keys: keysJson(app, readAtMs),
     spooled:
       usage.spooled === undefined

@@ -57,7 +57,8 @@ export function secondsUntilRoom(usage: Usage, refusal: LimitRefusal): number {
   return secondsBetween(usage.atMs, usage[WINDOW_OF_REFUSAL[refusal]].endsAtMs)
 }
 
-function secondsBetween(atMs: number, endsAtMs: number): number {
+/** Whole seconds, at least 1. */
+export function secondsBetween(atMs: number, endsAtMs: number): number {
   return Math.max(1, Math.ceil((endsAtMs - atMs) / 1000))
 }
 

@@ -83,6 +83,7 @@ function newMetrics(page: MetricsPage, runtime: Registry) {
     /** Places, by what is wrong there (queue/journal/segment-cursor.ts). */
     journalDamage: { checksum: 0, missing: 0, record: 0, beside: 0, changed: 0, removed: 0, unwritten: 0 },
     events: { track: 0, screen: 0, revenue: 0 },
+    storedBytes: 0,
     limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
     /** Connections to Redis that were dropped for an answer of another shape, or one too many. */
     redisBadReplies: 0,
@@ -173,6 +174,11 @@ function addCounters(page: MetricsPage, metrics: Metrics, libraryFaults: Readonl
     'counter',
     'Events that were durably queued, by their type.',
     seriesOf('type', events),
+  )
+  single(
+    'sluice_stored_bytes_total',
+    "Bytes of the records' lines that were durably queued, or may have been.",
+    () => metrics.storedBytes,
   )
   single('sluice_connections_total', 'Connections that were opened to the port for events.', () => connections.opened)
   const otherwise = () => Object.values(closed).reduce((left, count) => left - count, connections.ended)

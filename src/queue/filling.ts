@@ -6,6 +6,9 @@ import type { OnNotice } from '../lib/notice.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 
+/** Percent of the maximum, from which on those who fill the store are held, until it is below the other one. */
+const HELD_FROM = 80
+const HELD_UNTIL = 70
 /** Percent of the maximum. */
 const STEPS = [80, 90, 95]
 /** A step is logged again only after the level was this much below it, in percent of the maximum. */
@@ -20,11 +23,20 @@ const RATE_MS = HOUR_MS
 /** A later date is not worth a mention. */
 const MAX_FORECAST_MS = 10 * 365 * DAY_MS
 
+/** Who stores how much. */
+export interface Fillers {
+  /** A store fills: those who fill it are held to less, until it has room again. */
+  hold(store: string, isHeld: boolean): void
+  /** Names those who stored most, to end a line of the log; empty: nobody stored anything. */
+  mostText(): string
+}
+
 interface FillingOptions {
   /** The subject of the sentences: `the journal`. */
   readonly store: string
   /** What the largest batch takes. */
   readonly largestBytes: number
+  readonly fillers?: Fillers
   readonly onNotice: OnNotice
   readonly timers: Pick<Timers, 'nowMs' | 'monotonicMs'>
 }
@@ -35,6 +47,7 @@ export class Filling {
   readonly #samples: { readonly atMs: number; readonly roomBytes: number }[] = []
   /** How many of the steps were logged. */
   #steps = 0
+  #isHeld = false
   #isFull = false
   #refusedAtMs = Number.NEGATIVE_INFINITY
 
@@ -57,13 +70,14 @@ export class Filling {
     const totalBytes = usedBytes + roomBytes
     const percent = (100 * usedBytes) / totalBytes
     this.#sample(roomBytes)
+    if (percent >= HELD_FROM || percent < HELD_UNTIL) this.#hold(percent >= HELD_FROM)
     while (this.#steps > 0 && percent < STEPS[this.#steps - 1] - FALL_PERCENT) {
       this.#steps -= 1
       // Segments were removed, or the maximum was raised: the rate until then says nothing of the time to come.
       this.#samples.length = 0
       this.#sample(roomBytes)
     }
-    const { store, onNotice, timers } = this.#options
+    const { store, fillers, onNotice, timers } = this.#options
     const wasFull = this.#isFull
     const hasRefused = timers.monotonicMs() - this.#refusedAtMs < QUIET_MS
     this.#isFull = hasRefused || roomBytes < this.#leastRoomBytes(maxBytes, totalBytes)
@@ -73,12 +87,26 @@ export class Filling {
     // The common case, at each commit.
     if (this.#isFull === wasFull && (wasFull || !isHigher)) return
     const amount = `(${formatBytes(usedBytes)} of ${formatBytes(totalBytes)})`
-    if (this.#isFull) onNotice(`${store} is full ${amount}: answering 503 until there is room: ${advice()}`)
+    if (this.#isFull)
+      onNotice(`${store} is full ${amount}: answering 503 until there is room: ${advice()}${fillers?.mostText() ?? ''}`)
     else if (wasFull) onNotice(`${store} has room again ${amount}: requests get 202 as before`, 'info')
     else {
       const when = this.#forecast(roomBytes)
-      onNotice(`${store} is ${STEPS[steps - 1]}% full ${amount}${when}; when full, requests get 503: ${advice()}`)
+      onNotice(
+        `${store} is ${STEPS[steps - 1]}% full ${amount}${when}; when full, requests get 503: ${advice()}${fillers?.mostText() ?? ''}`,
+      )
     }
+  }
+
+  /** The store has no maximum any more. */
+  unbound(): void {
+    this.#hold(false)
+  }
+
+  #hold(isHeld: boolean): void {
+    if (isHeld === this.#isHeld) return
+    this.#isHeld = isHeld
+    this.#options.fillers?.hold(this.#options.store, isHeld)
   }
 
   /** The store is full below it. Not a share of what it has where its disk is full: that may be next to nothing. */

@@ -40,7 +40,8 @@ function memberValue(
     const listed = text === 'none' ? [] : text.split(',')
     return member === 'alerts' ? listed.map(Number) : listed.map((one) => one.trim())
   }
-  return member.startsWith('events_per_') && text !== undefined && /^[0-9]+$/.test(text) ? Number(text) : text
+  const isFigure = /_per_(?:minute|day|month)$/.test(member)
+  return isFigure && text !== undefined && /^[0-9]+$/.test(text) ? Number(text) : text
 }
 
 /** `present`: records that were checked when they were read. Throws a StartError that lists every mistake. */

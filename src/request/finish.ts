@@ -46,6 +46,7 @@ export class Finisher {
       const { metrics } = this.#parts
       metrics.stageSeconds.publish.observe((this.#parts.turn.monotonicMs() - ticket.publishedAtMs) / 1000)
     }
+    if (ack === 'durable' || ack === 'in_doubt') this.#storeBytes(ticket)
     if (ack === 'durable') {
       this.#endHeld(ticket, 'stored', ticket.events)
       this.#countAccepted(ticket)
@@ -127,8 +128,8 @@ export class Finisher {
     const nowMs = this.#parts.turn.nowMs()
     this.#ended++
     if (outcome.kind !== 'refused') metrics.outcome(outcome.kind)
-    else if (outcome.reason === null) metrics.outcome(outcome.code)
-    else metrics.overloaded(outcome.reason)
+    else if (outcome.code === 'service_overloaded') metrics.overloaded(outcome.reason)
+    else metrics.outcome(outcome.code)
     // Not the turn's: before this answer it may have sent a thousand others.
     const answeredAtMs = this.#parts.monotonicMs()
     metrics.requestSeconds.observe((answeredAtMs - exchange.startedAtMs) / 1000)
@@ -173,6 +174,15 @@ export class Finisher {
     this.#parts.admission.end(app, held.charge, held.key, end, events, eventsHash)
   }
 
+  /** Of what was stored, or may be. */
+  #storeBytes(ticket: Ticket): void {
+    const { app, bytesTaken } = ticket
+    ticket.bytesTaken = 0
+    if (app === null || bytesTaken === 0) return
+    this.#parts.bytes.store(app, bytesTaken)
+    this.#parts.metrics.storedBytes += bytesTaken
+  }
+
   #countAccepted(ticket: Ticket): void {
     const { metrics, ring } = this.#parts
     const { track, screen, revenue } = eventsIn(ring, ticket.slot)
@@ -189,6 +199,8 @@ export class Finisher {
 
   #finish(ticket: Ticket, outcome: Outcome, requestId: string | null = null): void {
     ticket.over = true
+    const { app, bytesTaken } = ticket
+    if (app !== null && bytesTaken > 0) this.#parts.bytes.giveBack(app, bytesTaken, ticket.bytesTakenAtMs)
     try {
       this.end(ticket.exchange, outcome, ticket.app, ticket.sdkVersion, requestId)
       // Behind the answer, and before the release, since the record is in the slot.
@@ -217,11 +229,17 @@ export class Finisher {
     return trialView(nowMs)
   }
 
-  /** The key in a web page must reveal to nobody a customer's volume: a page sees the minute alone. */
+  /** The key in a web page must reveal to nobody a customer's volume: a page sees the minute's windows alone. */
   #windowsFor(app: App, outcome: Outcome, isFromPage: boolean): readonly WindowView[] | null {
     try {
-      const windows = this.#parts.admission.nearLimits(app, isOverLimit(outcome))
-      return windows === null || !isFromPage ? windows : windows.filter(({ name }) => name === 'minute')
+      const { admission, bytes } = this.#parts
+      const isOver = isOverLimit(outcome)
+      const near = bytes.window(app, isOver)
+      const windows = admission.nearLimits(app, isOver || near !== null)
+      const ofBytes = near ?? (windows === null ? null : bytes.window(app, true))
+      if (ofBytes === null) return null
+      const all = [...(windows ?? []), ofBytes]
+      return isFromPage ? all.filter(({ name }) => name !== 'day' && name !== 'month') : all
     } catch (error) {
       this.#parts.onFault(error, 'answer', null)
       return null

@@ -4,12 +4,20 @@
 import type { App } from '../apps/app.ts'
 import type { Charge } from '../contract/charge.ts'
 import { batchIdOf, isUuid } from '../contract/ids.ts'
-import { foreignPage, type Outcome, overloaded, refused } from '../contract/outcome.ts'
-import { recordLine } from '../contract/record/record.ts'
+import { foreignPage, type Outcome, overBytes, overloaded, refused } from '../contract/outcome.ts'
+import { recordLine, recordLineBytes } from '../contract/record/record.ts'
 import type { DecodePool } from '../decode/pool.ts'
 import type { Refused, Validation } from '../decode/verdict.ts'
 import type { Admitted, Replay } from '../limits/admission.ts'
-import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn, shownSdkVersionIn } from '../ring/decoded-body.ts'
+import {
+  appKeyIn,
+  eventsBytesIn,
+  eventsIn,
+  recordPlaceIn,
+  sdkVersionBytesIn,
+  sdkVersionIn,
+  shownSdkVersionIn,
+} from '../ring/decoded-body.ts'
 import { decide, isAppKey } from './decide.ts'
 import type { Exchange } from './exchange.ts'
 import { Finisher, replayedBody, violation } from './finish.ts'
@@ -194,19 +202,21 @@ export class Ingest {
       case 'no app key':
         return this.#refuse(ticket, validation, violation(validation))
       case 'invalid':
-        return this.#refuseOrReplay(ticket, validation as Refused)
+        return this.#refuseOrReplay(ticket, validation, violation(validation))
       case 'limits':
         return this.#take(ticket, validation as Exclude<Validation, Refused> | null)
     }
   }
 
-  /** An invalid body under a key that was accepted before gets the answer of that one. */
-  #refuseOrReplay(ticket: Ticket, validation: Refused): void {
+  /** A batch that would be refused gets, under a key that was accepted before, the answer of that one. */
+  #refuseOrReplay(ticket: Ticket, validation: Validation | null, outcome: Outcome): void {
     const app = ticket.app as App
     const keyedId = keyedIdOf(ticket, app)
     const replayed = keyedId === null ? null : this.#parts.admission.replayOf(app, keyedId)
-    if (!(replayed instanceof Promise)) return this.#refuseInvalid(ticket, validation, replayed)
-    void this.#after(ticket, replayed, (replay) => this.#refuseInvalid(ticket, validation, replay))
+    const end = (replay: Replay | null): void =>
+      replay === null ? this.#refuse(ticket, validation, outcome) : this.#replay(ticket, validation, replay)
+    if (!(replayed instanceof Promise)) return end(replayed)
+    void this.#after(ticket, replayed, end)
   }
 
   #take(ticket: Ticket, validation: Exclude<Validation, Refused> | null): void {
@@ -214,10 +224,24 @@ export class Ingest {
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
     // An empty batch is not stored.
+    if (ticket.events > 0 && !this.#takeBytes(ticket, app, validation?.extras ?? null))
+      return this.#refuseOrReplay(ticket, validation, overBytes(this.#parts.bytes.secondsUntilRoom))
     const refusal = ticket.events === 0 ? null : (this.#parts.queue.refusalOfNew?.() ?? null)
     const admitting = this.#parts.admission.admit(app, ticket.events, keyedIdOf(ticket, app), refusal)
     if (!(admitting instanceof Promise)) return this.#admitted(ticket, app, validation, admitting)
     void this.#after(ticket, admitting, (admitted) => this.#admitted(ticket, app, validation, admitted))
+  }
+
+  /** false: the minute has no room for them. */
+  #takeBytes(ticket: Ticket, app: App, extras: string | null): boolean {
+    const { bytes, ring, turn } = this.#parts
+    ticket.trace = traceOf(ticket.exchange.head.traceparent)
+    const at = ring.decodedAt(ticket.slot)
+    const lineBytes = recordLineBytes(eventsBytesIn(ring, at), sdkVersionBytesIn(ring, at), app, ticket.trace, extras)
+    if (!bytes.take(app, lineBytes)) return false
+    ticket.bytesTaken = lineBytes
+    ticket.bytesTakenAtMs = turn.nowMs()
+    return true
   }
 
   /** Goes on when a store has answered. */
@@ -227,11 +251,6 @@ export class Ingest {
     } catch (error) {
       this.#finisher.fault(ticket, error)
     }
-  }
-
-  #refuseInvalid(ticket: Ticket, validation: Validation, replay: Replay | null): void {
-    if (replay === null) this.#refuse(ticket, validation, violation(validation))
-    else this.#replay(ticket, validation, replay)
   }
 
   /** From the limits to the queue. */
@@ -279,7 +298,7 @@ export class Ingest {
       appId: app.appId,
       receivedAt: this.#parts.isoTime(charge.takenAtMs),
       sdkVersion: sdkVersionIn(ring, slot, 'latin1'),
-      trace: traceOf(ticket.exchange.head.traceparent),
+      trace: ticket.trace,
       extras,
     })
     ticket.line = line

@@ -3,6 +3,7 @@
 import type { AppStore } from '../apps/app.ts'
 import type { TurnClock } from '../lib/clock.ts'
 import type { Admission } from '../limits/admission.ts'
+import type { StoredBytes } from '../limits/stored-bytes.ts'
 import type { Metrics, Stage } from '../observe/metrics.ts'
 import type { EventQueue } from '../queue/queue.ts'
 import type { Ring } from '../ring/ring.ts'
@@ -17,6 +18,7 @@ export interface IngestParts {
   readonly inflater: Pick<Inflater, 'inflate'>
   readonly apps: AppStore
   readonly admission: Admission
+  readonly bytes: Pick<StoredBytes, 'take' | 'giveBack' | 'store' | 'window' | 'secondsUntilRoom'>
   readonly queue: Pick<EventQueue, 'publish' | 'refusalOfNew'>
   readonly metrics: Metrics
   /** null: there is none. */

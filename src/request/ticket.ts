@@ -19,6 +19,10 @@ export function newTicket(exchange: Exchange, slot: number, eventsHash: number) 
     /** The charge and the claimed key, from the admission until both are committed. */
     held: null as { readonly charge: Charge; readonly key: string | null } | null,
     events: 0,
+    trace: null as string | null,
+    /** Taken from the bytes of its app's minute, from then until they are stored or not; 0: none are. */
+    bytesTaken: 0,
+    bytesTakenAtMs: 0,
     decodedAtMs: 0,
     publishedAtMs: 0,
     /** The queue record, which lies in the ring; null: there is none yet, or the batch is empty. */

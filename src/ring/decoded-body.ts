@@ -36,7 +36,7 @@ const MAX_VERSION_BYTES = 2 + 6 * MAX_SDK_VERSION_CHARACTERS
 /** Decoded; null: the request has none, or a longer one than is shown to the people who run the service. */
 export function shownSdkVersionIn(ring: Ring, slot: number): string | null {
   const at = ring.decodedAt(slot)
-  const lengthBytes = ring.words[at + FIELD.sdkVersionEnd] - ring.words[at + FIELD.sdkVersionStart]
+  const lengthBytes = sdkVersionBytesIn(ring, at)
   if (lengthBytes === 0 || lengthBytes > MAX_VERSION_BYTES) return null
   const version = JSON.parse(sdkVersionIn(ring, slot, 'utf8')) as string
   return version.length <= MAX_SDK_VERSION_CHARACTERS ? version : null
@@ -49,6 +49,16 @@ export function eventsIn(ring: Ring, slot: number): { track: number; screen: num
     screen: ring.words[at + FIELD.screen],
     revenue: ring.words[at + FIELD.revenue],
   }
+}
+
+/** Of their JSON text. */
+export function eventsBytesIn({ words }: Ring, at: number): number {
+  return words[at + FIELD.eventsEnd] - words[at + FIELD.eventsStart]
+}
+
+/** Of its JSON text with quotes; 0: the request has none. */
+export function sdkVersionBytesIn({ words }: Ring, at: number): number {
+  return words[at + FIELD.sdkVersionEnd] - words[at + FIELD.sdkVersionStart]
 }
 
 /** Where the events lie in the ring, and from where on a record may be written before them. */

@@ -82,6 +82,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
   return {
     apps,
     admission: new OwnAdmission({ limiter, deduplicator, clock: context.turnClock.nowMs }),
+    nodes: () => 1,
     queue,
     alerts: async (appId) => alerts.read(appId),
     demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),
@@ -153,7 +154,13 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
     onNoRoom: () => filling.refused(),
     onDamage: (kind) => void (metrics.journalDamage[kind] += 1),
   })
-  const filling: JournalFilling = watchFilling(queue, { directory, maxBytes, onNotice, timers: systemTimers })
+  const filling: JournalFilling = watchFilling(queue, {
+    directory,
+    maxBytes,
+    fillers: context.bytes,
+    onNotice,
+    timers: systemTimers,
+  })
   await filling.measure()
   if (queue.cutBytes > 0) {
     const removed = `removed an incomplete last record, ${queue.cutBytes} bytes: its client was never answered 202`

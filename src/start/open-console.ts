@@ -24,6 +24,7 @@ import { AddressRanges } from '../lib/address-ranges.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { readValueFile } from '../lib/value-file.ts'
 import { packageVersion } from '../lib/version.ts'
+import type { StoredBytes } from '../limits/stored-bytes.ts'
 import type { Sampler } from '../observe/gauges.ts'
 import { type Log, NODE_NAME } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -36,6 +37,7 @@ import type { Stores } from './stores.ts'
 export interface ConsoleContext {
   readonly log: Log
   readonly metrics: Metrics
+  readonly bytes: StoredBytes
   readonly health: Health
   /** The gauges of the metrics page. */
   readonly gauges: () => Sampler
@@ -60,7 +62,7 @@ export interface NodeConsole {
 }
 
 export async function openConsole(config: Config, context: ConsoleContext): Promise<NodeConsole> {
-  const { log, metrics, health, gauges, supervised } = context
+  const { log, metrics, bytes, health, gauges, supervised } = context
   const timers = systemTimers
   const onFault = faultsTo(log)
   const node = NODE_NAME
@@ -79,7 +81,7 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
     timers,
   })
   local.start()
-  const own = new OwnAnswers({ node: local, refusals, accepted, nowMs: () => timers.nowMs() })
+  const own = new OwnAnswers({ node: local, refusals, accepted, bytes, nowMs: () => timers.nowMs() })
   const inquiries: OwnInquiries = new OwnInquiries(timers, async (app) => (await ask('last hour', { app })).pieces)
   const others = config.nats === null ? null : await joinOthersOver(config.nats, { own, inquiries, onFault })
   const ask: Ask =
@@ -103,6 +105,7 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
       inquiries.stores = {
         apps,
         queue,
+        bytes,
         readUsages: (some) => admission.usages(some),
         readDays: (some) => admission.days(some),
         readAlerts: alerts,

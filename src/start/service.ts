@@ -19,6 +19,7 @@ import { EXIT } from '../lib/exit.ts'
 import { maxOpenFiles, openFiles } from '../lib/open-files.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
+import { StoredBytes } from '../limits/stored-bytes.ts'
 import type { Sampler } from '../observe/gauges.ts'
 import { alertsTo, type Log, noticeTo } from '../observe/log.ts'
 import { createMetrics } from '../observe/metrics.ts'
@@ -69,7 +70,11 @@ export async function startSluice(config: Config, context: SluiceContext) {
     let gauges: Sampler = { ready: () => false, draining: () => false }
     metrics.sampleFrom(gauges)
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
-    const console = await openConsole(config, { log, metrics, health: present, gauges: () => gauges, supervised })
+    const turnClock = new TurnClock(clock)
+    let nodes = (): number => 1
+    const bytes = new StoredBytes({ nowMs: turnClock.nowMs, nodes: () => nodes() })
+    const seen = { log, metrics, bytes, health: present, gauges: () => gauges, supervised }
+    const console = await openConsole(config, seen)
     started.add(() => console.stop())
     const { routes, portal, activity } = console
     const { adminHost: host, adminPort: port } = config
@@ -87,8 +92,12 @@ export async function startSluice(config: Config, context: SluiceContext) {
       logAlert(alert)
       console.onAlert(alert)
     }
-    const turnClock = new TurnClock(clock)
-    const stores = await openStores(config, { log, clock, turnClock, metrics, onAlert, ...adminAddress }, started)
+    const stores = await openStores(
+      config,
+      { log, clock, turnClock, metrics, bytes, onAlert, ...adminAddress },
+      started,
+    )
+    nodes = stores.nodes
     let publicPort = config.publicPort
     console.use(stores, () => publicPort)
     started.add(logRefusals({ refusals: activity.refusals, log, timers: systemTimers }))
@@ -113,6 +122,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
         inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: config.ringBytes / GATHERING_SHARE }),
         apps: stores.apps,
         admission: stores.admission,
+        bytes,
         queue: stores.queue,
         metrics,
         observer: activity,

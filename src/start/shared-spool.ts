@@ -12,6 +12,7 @@ import { systemTimers } from '../lib/timers.ts'
 import type { SharedAdmission } from '../limits/shared/shared-admission.ts'
 import type { SpooledEvents } from '../limits/shared/spooled-events.ts'
 import type { SpoolSample } from '../observe/gauges.ts'
+import type { Fillers } from '../queue/filling.ts'
 import { RealDisk } from '../queue/journal/disk.ts'
 import type { DamageKind } from '../queue/journal/segment-cursor.ts'
 import { foldersInUse, holdsOtherJournal, strandedSpools } from '../queue/spool/inspect-spool.ts'
@@ -84,6 +85,7 @@ export interface SharedSpool extends OpenedSpool {
 
 interface SpoolContext {
   readonly clock: Clock
+  readonly fillers?: Fillers
   readonly onNotice: OnNotice
   readonly onCommit?: (records: number) => void
   readonly onDamage?: (kind: DamageKind) => void
@@ -101,7 +103,7 @@ export async function openSharedSpool(
   directory: string,
   maxBytes: number,
   { partitions }: Pick<Config, 'partitions'>,
-  { clock, onNotice, onCommit, onDamage }: SpoolContext,
+  { clock, fillers, onNotice, onCommit, onDamage }: SpoolContext,
   { stream, limits, syncMs, isAudited }: SpoolUses,
 ): Promise<SharedSpool> {
   let counts: SpooledEvents | null = null
@@ -127,6 +129,7 @@ export async function openSharedSpool(
     onLost: () => counts?.forgetSent(),
     onKey: (batchId, events, takenAtMs) => limits.restoreKey(batchId, events, takenAtMs),
     onDoubt: (doubt) => limits.doubt(doubt),
+    ...(fillers === undefined ? {} : { fillers }),
     ...(onCommit === undefined ? {} : { onCommit }),
     ...(onDamage === undefined ? {} : { onDamage }),
     onNotice,

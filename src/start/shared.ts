@@ -95,6 +95,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       config,
       {
         clock,
+        fillers: context.bytes,
         onNotice: noticeTo(log, 'spool'),
         onCommit: (records) => metrics.publishRecords.observe(records),
         onDamage: (kind) => void (metrics.journalDamage[kind] += 1),
@@ -115,6 +116,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   return {
     apps,
     admission,
+    nodes: () => admission.nodes,
     queue: spooled?.spool ?? queue,
     alerts: (appId) => readAlerts(queue.connection, appId).catch(() => 'away' as const),
     demoApp: null,
@@ -208,13 +210,14 @@ function createAdmission(
 function connectStream(
   facts: Required<Pick<PublisherOptions, 'nats' | 'nodeId' | 'keyedAlone'>>,
   { partitions, stream, spool }: Config,
-  { log, metrics }: StoresContext,
+  { log, metrics, bytes }: StoresContext,
   onDoubt: PublisherOptions['onDoubt'] & {},
 ): StreamPublisher {
   return openPublisher({
     ...facts,
     partitions,
     newStream: stream,
+    fillers: bytes,
     onCommit: (records) => metrics.publishRecords.observe(records),
     onDoubt,
     // What waits longer goes to the disk.

@@ -6,6 +6,7 @@ import type { Part } from '../contract/health.ts'
 import type { AdminAddress } from '../lib/admin-address.ts'
 import type { Clock, TurnClock } from '../lib/clock.ts'
 import type { Admission } from '../limits/admission.ts'
+import type { StoredBytes } from '../limits/stored-bytes.ts'
 import type { Sampler } from '../observe/gauges.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -14,6 +15,8 @@ import type { EventQueue } from '../queue/queue.ts'
 export interface Stores {
   readonly apps: AppDirectory
   readonly admission: Admission
+  /** Nodes that take events, as last seen. */
+  readonly nodes: () => number
   readonly queue: EventQueue
   /** The alerts of one app, or of all (null), of the last 35 days; away: they cannot be read now. */
   readonly alerts: (appId: string | null) => Promise<readonly Alert[] | 'away'>
@@ -33,6 +36,7 @@ export interface StoresContext {
   /** The same for what a request asks. */
   readonly turnClock: Pick<TurnClock, 'nowMs'>
   readonly metrics: Metrics
+  readonly bytes: StoredBytes
   /** An alert was decided, and is stored or will be decided again. */
   readonly onAlert: (alert: Alert) => void
   /** Absent where another process has the admin port. */

@@ -87,6 +87,7 @@ describe('RateLimit and RateLimit-Policy', () => {
   )
   const told = ({ headers }: Answer) => [headers['ratelimit-policy'], headers['ratelimit']]
   const untold = [undefined, undefined]
+  const bytesPolicy = (limit: number) => `"bytes";q=${limit};qu="content-bytes";w=60`
 
   test('come when less than a fifth of a window is left, one item a window, and on every 429', async () => {
     await roomInMinute(8)
@@ -96,12 +97,12 @@ describe('RateLimit and RateLimit-Policy', () => {
     const near = await post(service, single('ak_near'))
     expectAccepted(near, 1)
     expect(told(near)).toEqual([
-      `"minute";q=100;w=60, "day";q=150;w=86400, "month";q=110000;w=${MONTH_SECONDS}`,
-      expect.stringMatching(/^"minute";r=19;t=\d+, "day";r=69;t=\d+, "month";r=109919;t=\d+$/),
+      `"minute";q=100;w=60, "day";q=150;w=86400, "month";q=110000;w=${MONTH_SECONDS}, ${bytesPolicy(2_097_152)}`,
+      expect.stringMatching(/^"minute";r=19;t=\d+, "day";r=69;t=\d+, "month";r=109919;t=\d+, "bytes";r=\d+;t=\d+/),
     ])
     const over = await post(service, batch('ak_near', 20))
     expectRefused(over, 429, 'rate_limit_exceeded')
-    expect(told(over)[1]).toMatch(/^"minute";r=19;t=\d+, "day";r=69;t=\d+, "month";r=109919;t=\d+$/)
+    expect(told(over)[1]).toMatch(/^"minute";r=19;t=\d+, "day";r=69;t=\d+, "month";r=109919;t=\d+, "bytes";/)
     expect(told(over)[1]).toContain(`"minute";r=19;t=${over.headers['retry-after']},`)
     const invalid = await post(service, single('ak_near', { type: 'x' }))
     expectRefused(invalid, 400, 'validation_failed')
@@ -114,22 +115,25 @@ describe('RateLimit and RateLimit-Policy', () => {
     expect(told(await post(service, batch('ak_minute', 51)))[0]).toBeDefined()
   })
 
-  test('show the minute alone where the request has an Origin, whether pages may send or not', async () => {
+  test('show the minute and its bytes alone where the request has an Origin, whether pages may send or not', async () => {
     await roomInMinute(5)
     const Origin = 'https://app.example.com'
     expect(told(await post(service, batch('ak_near_month', 80), { Origin }))).toEqual(untold)
     const near = await post(service, batch('ak_near_month', 20), { Origin })
     expectAccepted(near, 20)
-    expect(told(near)).toEqual(['"minute";q=1000000;w=60', expect.stringMatching(/^"minute";r=999900;t=\d+$/)])
-    expect(told(await post(service, batch('ak_near_month', 11)))[1]).toMatch(/, "month";r=10;t=\d+$/)
+    expect(told(near)).toEqual([
+      `"minute";q=1000000;w=60, ${bytesPolicy(4_096_000_000)}`,
+      expect.stringMatching(/^"minute";r=999900;t=\d+, "bytes";r=\d+;t=\d+/),
+    ])
+    expect(told(await post(service, batch('ak_near_month', 11)))[1]).toMatch(/, "month";r=10;t=\d+, "bytes";/)
   })
 
   test('hold no integer that a structured field cannot', async () => {
     await roomInMinute(5)
     const over = await post(service, batch('ak_huge', 2))
     expect(told(over)).toEqual([
-      `"minute";q=1;w=60, "month";q=999999999999999;w=${MONTH_SECONDS}`,
-      expect.stringMatching(/^"minute";r=1;t=\d+, "month";r=999999999999999;t=\d+$/),
+      `"minute";q=1;w=60, "month";q=999999999999999;w=${MONTH_SECONDS}, ${bytesPolicy(2_097_152)}`,
+      expect.stringMatching(/^"minute";r=1;t=\d+, "month";r=999999999999999;t=\d+, "bytes";r=2097152;t=\d+/),
     ])
   })
 })

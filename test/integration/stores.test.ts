@@ -16,6 +16,7 @@ import { type Stores } from '../../src/start/stores.ts'
 import { makeRecord, publish, type RecordWish } from '../support/journal.ts'
 import { journalFiles } from '../support/journal-files.ts'
 import { type AppRecord, appRecord, eventually, makeFolder, writeApps } from '../support/service.ts'
+import { storedBytes } from '../support/stored-bytes.ts'
 import { usageOf } from '../support/usage.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
@@ -45,7 +46,16 @@ async function open(folder: string, opening: Opening = {}): Promise<{ stores: Op
     const config = readConfig({ SLUICE_DATA_DIR: folder, ...env })
     const stores = await openStores(
       config,
-      { log, clock, turnClock: { nowMs: clock }, metrics, onAlert: () => {}, snapshotIntervalMs, ...admin },
+      {
+        log,
+        clock,
+        turnClock: { nowMs: clock },
+        metrics,
+        bytes: storedBytes(),
+        onAlert: () => {},
+        snapshotIntervalMs,
+        ...admin,
+      },
       started,
     )
     return { stores: { ...stores, stop: () => started.stop() }, lines }

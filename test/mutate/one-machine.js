@@ -24,6 +24,10 @@ const OPEN_FILE = 'queue/journal/open-segment.ts'
 const CURSOR_FILE = 'queue/journal/segment-cursor.ts'
 const LIMITER_FILE = 'limits/own/memory-limiter.ts'
 const KEYS_FILE = 'keys/memory-deduplicator.ts'
+const BYTES_FILE = 'limits/stored-bytes.ts'
+const BYTES = 'test/unit/limits/stored-bytes.test.ts'
+const INGEST = 'test/unit/request/ingest.test.ts'
+const FILLING = 'test/unit/queue/filling.test.ts'
 
 /** @type {readonly import('./main.js').Mutant[]} */
 export const ONE_MACHINE = [
@@ -380,5 +384,61 @@ export const ONE_MACHINE = [
     find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length: missing })",
     replace: 'void missing',
     tests: [HISTORIES, DAMAGE],
+  },
+  {
+    name: 'b1',
+    bug: 'bytes of a batch that is not stored are not given back',
+    file: 'request/finish.ts',
+    find: 'if (app !== null && bytesTaken > 0) this.#parts.bytes.giveBack(',
+    replace: 'if (app !== null && bytesTaken < 0) this.#parts.bytes.giveBack(',
+    tests: [INGEST],
+  },
+  {
+    name: 'b2',
+    bug: 'bytes are given back to another minute',
+    file: BYTES_FILE,
+    find: 'if (count?.minute === Math.floor(takenAtMs / MINUTE_MS)) count.taken -= bytes',
+    replace: 'if (count !== undefined) count.taken -= bytes',
+    tests: [BYTES],
+  },
+  {
+    name: 'b3',
+    bug: 'a batch in doubt gives its bytes back',
+    file: 'request/finish.ts',
+    find: "if (ack === 'durable' || ack === 'in_doubt') this.#storeBytes(ticket)",
+    replace: "if (ack === 'durable') this.#storeBytes(ticket)",
+    tests: [INGEST],
+  },
+  {
+    name: 'b4',
+    bug: 'each node allows the whole budget',
+    file: BYTES_FILE,
+    find: 'Math.floor(bytesPerMinute / nodes)',
+    replace: 'Math.floor(bytesPerMinute)',
+    tests: [BYTES],
+  },
+  {
+    name: 'b5',
+    bug: 'the quarter is never lifted',
+    file: 'queue/filling.ts',
+    find: 'if (percent >= HELD_FROM || percent < HELD_UNTIL) this.#hold(percent >= HELD_FROM)',
+    replace: 'if (percent >= HELD_FROM) this.#hold(true)',
+    tests: [FILLING],
+  },
+  {
+    name: 'b6',
+    bug: 'the quarter is lifted with room in one of two stores',
+    file: BYTES_FILE,
+    find: 'else this.#filling.delete(store)',
+    replace: 'else this.#filling.clear()',
+    tests: [BYTES],
+  },
+  {
+    name: 'b7',
+    bug: 'a batch beyond its bytes is refused although its key was accepted',
+    file: 'request/ingest.ts',
+    find: 'return this.#refuseOrReplay(ticket, validation, overBytes(',
+    replace: 'return this.#refuse(ticket, validation, overBytes(',
+    tests: [INGEST],
   },
 ]

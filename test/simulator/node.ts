@@ -14,6 +14,7 @@ import { createMetrics, type Metrics } from '../../src/observe/metrics.ts'
 import { Inflater } from '../../src/request/inflate.ts'
 import { Ingest } from '../../src/request/ingest.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import { storedBytes } from '../support/stored-bytes.ts'
 import type { SimulatedDisk } from './journal/disk.ts'
 import { dialsTo } from './nats-connection.ts'
 import type { NatsServer } from './nats-server.ts'
@@ -119,6 +120,7 @@ export class SimulatedNode {
         inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: MAX_BODY_BYTES }),
         apps: this.#appStore(),
         admission: parts.admission,
+        bytes: storedBytes(() => host.timers.nowMs()),
         queue: parts.queue,
         metrics,
         observer: null,

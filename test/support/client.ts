@@ -177,6 +177,7 @@ export function expectRefused(answer: Answer, status: number, code: string, mess
   const about = String(answer.json['message'])
   const isAboutBody = code === 'validation_failed' && /^(body|app_key|sdk_version|events)\b/.test(about)
   const members = isAboutBody ? ['error', 'errors', 'errors_total', 'message'] : ['error', 'message']
+  if (answer.json['reason'] === 'bytes') members.push('reason')
   expect(Object.keys(answer.json).toSorted()).toEqual(members)
   if (isAboutBody) expectErrors(answer, about)
   expect(about.length).toBeGreaterThan(0)

@@ -257,6 +257,7 @@ export function appOf(number: number, changes: Partial<AppUsage> = {}): AppUsage
       accepted_events: Math.round(42_000 * share),
       refused: number % 4 === 0 ? { rate_limit_exceeded: 9812 } : {},
     },
+    stored_bytes: { last_hour: Math.round(9e6 * share), today: Math.round(2e8 * share), highest_minute_today: 400_000 },
     keys: [
       { key: `ak_${APPS[number % APPS.length].slice(0, 6)}_…c1d`, valid_until: null },
       ...(number % 9 === 2 ? [{ key: 'ak_old_…77e', valid_until: '2026-11-30T00:00:00.000Z' }] : []),

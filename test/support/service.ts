@@ -23,6 +23,7 @@ export interface AppRecord {
   readonly events_per_minute?: number
   readonly events_per_day?: number
   readonly events_per_month?: number
+  readonly bytes_per_minute?: number
   readonly alerts?: readonly number[]
   readonly origins?: readonly string[]
 }

@@ -10,6 +10,7 @@ import { formatSpan } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { type Timer, type Timers } from '../../lib/timers.ts'
 import { type App, type AppDirectory, type AppLookup, isValidKey, lookupsOf, readerLookup } from '../app.ts'
+import { bytesPerMinuteFor } from '../plans.ts'
 import type { BucketApps } from './bucket-apps.ts'
 
 const VERSION = 1
@@ -171,5 +172,6 @@ function appOf(line: string): App {
   const isWhole =
     [appKey, appId].every((text) => typeof text === 'string') && Array.isArray(previousKeys) && Array.isArray(readKeys)
   if (!isWhole || !(eventsPerMinute > 0) || !(eventsPerMonth > 0)) throw new Error('a record in it is not one')
-  return app
+  // An earlier version kept none.
+  return { ...app, bytesPerMinute: app.bytesPerMinute ?? bytesPerMinuteFor(eventsPerMinute) }
 }

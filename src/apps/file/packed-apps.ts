@@ -108,6 +108,7 @@ const MEMBERS = Object.keys({
   eventsPerMinute: true,
   eventsPerDay: true,
   eventsPerMonth: true,
+  bytesPerMinute: true,
   alertSteps: true,
   origins: true,
   previousKeys: true,

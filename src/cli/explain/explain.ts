@@ -2,15 +2,21 @@
 // queues and charges nothing.
 
 import { createReadStream } from 'node:fs'
+import type { App } from '../../apps/app.ts'
 import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../contract/bounds.ts'
+import type { OverloadReason, WindowView } from '../../contract/outcome.ts'
 import { OVERLOAD_ADVICE } from '../../contract/overload-advice.ts'
 import { type Explanation, explain, judgeBody, toJson, violationText } from '../../inspect/explain.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
-import { readConfig } from '../../settings/config.ts'
+import { type Config, readConfig } from '../../settings/config.ts'
+import { askAdmin, objectIn, textIn } from '../admin-api.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
 import { withStores } from '../stores/usage-stores.ts'
 import { formatBytes, formatCount, formatTable, jsonFor, printable } from '../table.ts'
 import { toleranceText, windowsTable } from '../windows.ts'
+
+/** Without its answer the command goes on. */
+const SERVICE_TIMEOUT_MS = 2000
 
 export const help = `Usage: sluice explain [--app-key K] [--origin O] [--json] FILE
 
@@ -20,7 +26,8 @@ one line, events[*]; --json has each by itself. Nothing is queued or spent, and 
 settings.
 
 Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or NATS
-and Redis where NATS_URL and REDIS_URL are set.
+and Redis where NATS_URL and REDIS_URL are set. The bytes of this minute are known to the running service alone, which is asked as
+sluice usage asks it; they are those of the node that answers.
 
   --app-key K   put this key in place of the body's app_key
   --origin O    as a web page of this origin would send it, such as https://app.example.com
@@ -40,18 +47,43 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     { 'app-key': { type: 'string' }, origin: { type: 'string' }, json: { type: 'boolean', default: false } },
     ['FILE'],
   )
-  const explanation = await withStores(readConfig(shell.env), shell.clock, async (stores) => {
+  const config = readConfig(shell.env)
+  const explanation = await withStores(config, shell.clock, async (stores) => {
     const sent = await readBody(positionals[0], shell)
     const nowMs = await stores.now()
     const key = flags['app-key']
     const verdict = judgeBody(sent, key ?? null, nowMs)
-    return explain({ bodyBytes: sent.length, verdict, nowMs, origin: flags.origin ?? null, stores })
+    const bytesOf = (app: App): Promise<WindowView | null> => bytesOnNode(config, app)
+    return explain({
+      bodyBytes: sent.length,
+      verdict,
+      nowMs,
+      origin: flags.origin ?? null,
+      stores: { ...stores, bytesOf },
+    })
   })
   await print(
     shell.stdout,
     flags.json ? jsonFor(shell, `${JSON.stringify(toJson(explanation), null, 2)}\n`) : format(explanation, shell),
   )
   return explanation.outcome === 'accepted' ? EXIT.ok : EXIT.failed
+}
+
+/** null: the service cannot be asked. */
+async function bytesOnNode(config: Config, { appKey }: App): Promise<WindowView | null> {
+  try {
+    const body = JSON.stringify({ app_key: appKey })
+    const answer = await askAdmin(config, '/api/explain', AbortSignal.timeout(SERVICE_TIMEOUT_MS), body)
+    const { bytes } = Object(objectIn(await textIn(answer))['limits']) as Record<string, unknown>
+    const { limit, remaining, ends_at: endsAt } = Object(bytes) as Record<string, unknown>
+    if (typeof limit !== 'number' || typeof remaining !== 'number') return null
+    const leftMs = Date.parse(String(endsAt)) - Date.now()
+    const resetSeconds = Math.max(1, Math.ceil(leftMs / 1000) || 1)
+    return { name: 'bytes', limit, remaining, lengthSeconds: 60, resetSeconds }
+  } catch (error) {
+    if (error instanceof StartError) return null
+    throw error
+  }
 }
 
 /** Stops once the body is too large. */
@@ -86,16 +118,22 @@ function folded(violations: readonly string[]): string[] {
   return [...groups.values()].map(({ text, count }) => (count === 1 ? text : `${text} (${formatCount(count)} times)`))
 }
 
+function bytesText({ limit, remaining }: WindowView): string {
+  return `${formatBytes(remaining)} left of ${formatBytes(limit)} this minute on the node that answered`
+}
+
 export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): string {
-  const { status, outcome, message, retryAfterSeconds, reason, bodyBytes, events, app, usage } = explanation
+  const { status, outcome, message, retryAfterSeconds, reason, bodyBytes, events, app, usage, bytes } = explanation
+  const advice = outcome === 'service_overloaded' ? OVERLOAD_ADVICE[reason as OverloadReason] : null
   const verdict = paint(outcome === 'accepted' ? 'green' : 'red', `${status} ${outcome}`, shell)
   const about = [
     ['body', bodyBytes === null ? `more than ${formatBytes(MAX_BODY_BYTES)}` : formatBytes(bodyBytes)],
     ...(events === null ? [] : [['events', String(events)]]),
     ...(app === null ? [] : [['app', `${app.appId}, plan ${app.plan}, ${app.subscription}`]]),
     ...(retryAfterSeconds === null ? [] : [['again in', `${formatCount(retryAfterSeconds)} s`]]),
-    ...(reason === null ? [] : [['reason', `${reason}: ${OVERLOAD_ADVICE[reason].happened}`]]),
-    ...(reason === null ? [] : [['what to do', OVERLOAD_ADVICE[reason].todo]]),
+    ...(reason === null ? [] : [['reason', advice === null ? reason : `${reason}: ${advice.happened}`]]),
+    ...(advice === null ? [] : [['what to do', advice.todo]]),
+    ...(bytes === null ? [] : [['bytes', bytesText(bytes)]]),
   ]
   const sections = [`${verdict}${message === null ? '' : `: ${printable(message)}`}\n${formatTable(about)}`]
   if (explanation.violations.length > 0) {

@@ -12,7 +12,7 @@ import { measureJournal } from '../../queue/journal/journal-filling.ts'
 import { appsOf, findApp, readRecordsFile } from '../../records/app-records.ts'
 import type { Config } from '../../settings/config.ts'
 
-export interface Stores extends ExplainStores {
+export interface Stores extends Omit<ExplainStores, 'bytesOf'> {
   /** The clock of the limits' windows. */
   now(): Promise<number>
   /** Every app, and a complaint about each record that cannot be used. */

@@ -8,6 +8,7 @@ import { usageByDay, usageByDayCsv } from '../../inspect/usage-days.ts'
 import {
   type AppUsage,
   type LastHour,
+  type Seen,
   shareUsed,
   type UsageReport,
   usageReport,
@@ -21,13 +22,14 @@ import { type Config, readConfig } from '../../settings/config.ts'
 import { askForList } from '../admin-api.ts'
 import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
 import { type Stores, withStores } from '../stores/usage-stores.ts'
-import { formatCount, formatTable, jsonFor } from '../table.ts'
+import { formatBytes, formatCount, formatTable, jsonFor } from '../table.ts'
 import { percentText, toleranceText, usedTexts, windowsTable } from '../windows.ts'
 
 const DEFAULT_TOP = 20
 /** Over 10,000 apps, the service reads its counters for some seconds. */
 const SERVICE_TIMEOUT_MS = 10_000
 const UNKNOWN = '–'
+const NOT_SEEN: Seen = { lastHour: null, bytes: null }
 
 export const help = `Usage: sluice usage [--top N] [--json]
        sluice usage --app ID [--json]
@@ -37,7 +39,8 @@ Says how much apps have used of their minute, day and month: the ${DEFAULT_TOP} 
 them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app's billing cycle, and its limit is shown as it was sold; a
 paid plan may go 10% over it. Beside them, the events accepted and the requests refused in the last hour, by code; and where
 nodes have spools with events of an app in them, how many: they count in its windows already, but for those of a node that
-is gone for two minutes.
+is gone for two minutes. And the bytes of the records stored, in the last hour and today: what the nodes that answer have counted
+since their start.
 
 The counters come from where the settings have the service keep them: files in SLUICE_DATA_DIR, whether or not the
 service runs, or Redis. The last hour is known to the running service alone: that on SLUICE_DATA_DIR is asked, or
@@ -83,17 +86,17 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   if (flags.csv) throw new UsageError('--csv: give --days too')
   const wanted = wantedOf(flags)
   const report = await withStores(config, shell.clock, (stores) => readReport(stores, wanted, tell))
-  const lastHours = await readLastHours(config, wanted).catch(async (error: unknown) => {
+  const seen = await readSeen(config, wanted).catch(async (error: unknown) => {
     if (!(error instanceof StartError)) throw error
     await tell(`the last hour is not known: ${error.message}`)
-    return new Map<string, LastHour>()
+    return new Map<string, Seen>()
   })
-  const lastHourOf = (appId: string): LastHour | null => lastHours.get(appId) ?? null
+  const seenOf: SeenOf = (appId) => seen.get(appId) ?? NOT_SEEN
   const text = flags.json
-    ? jsonFor(shell, jsonText(usageReportJson(report, lastHourOf)))
+    ? jsonFor(shell, jsonText(usageReportJson(report, seenOf)))
     : 'appId' in wanted
-      ? formatApp(report.apps[0], lastHourOf)
-      : formatReport(report, lastHourOf)
+      ? formatApp(report.apps[0], seenOf)
+      : formatReport(report, seenOf)
   await print(shell.stdout, text)
   return EXIT.ok
 }
@@ -161,29 +164,42 @@ async function readReport(
 }
 
 /** Throws a StartError where the service cannot be asked. */
-async function readLastHours(config: Config, wanted: WantedUsage): Promise<ReadonlyMap<string, LastHour>> {
+async function readSeen(config: Config, wanted: WantedUsage): Promise<ReadonlyMap<string, Seen>> {
   const query = new URLSearchParams('appId' in wanted ? { app: wanted.appId } : { top: String(wanted.top) })
   const signal = AbortSignal.timeout(SERVICE_TIMEOUT_MS)
-  return lastHoursOf(await askForList(config, `/api/apps?${query.toString()}`, 'apps', signal))
+  return seenIn(await askForList(config, `/api/apps?${query.toString()}`, 'apps', signal))
 }
 
 /** Those that are known of apps as the service lists them. */
-export function lastHoursOf(apps: readonly unknown[]): ReadonlyMap<string, LastHour> {
-  const found = new Map<string, LastHour>()
+export function seenIn(apps: readonly unknown[]): ReadonlyMap<string, Seen> {
+  const found = new Map<string, Seen>()
   for (const entry of apps) {
-    const { app_id: appId, last_hour: lastHour, events_per_second: rate } = Object(entry) as Record<string, unknown>
-    if (typeof appId !== 'string' || typeof lastHour !== 'object' || lastHour === null) continue
-    const { accepted_events: acceptedEvents, refused } = lastHour as Record<string, unknown>
-    if (typeof acceptedEvents !== 'number') continue
-    const codes = Object.entries(Object(refused) as Record<string, unknown>)
-    // What another program sends as its codes must not reach the terminal.
-    const counted = codes.filter(
-      (code): code is [string, number] => /^[a-z_]{1,64}$/.test(code[0]) && typeof code[1] === 'number',
-    )
-    const eventsPerSecond = typeof rate === 'number' ? rate : null
-    found.set(appId, { acceptedEvents, refused: Object.fromEntries(counted), eventsPerSecond })
+    const row = Object(entry) as Record<string, unknown>
+    const { app_id: appId } = row
+    if (typeof appId === 'string') found.set(appId, { lastHour: lastHourIn(row), bytes: bytesIn(row['stored_bytes']) })
   }
   return found
+}
+
+function lastHourIn({ last_hour: lastHour, events_per_second: rate }: Record<string, unknown>): LastHour | null {
+  const { accepted_events: acceptedEvents, refused } = Object(lastHour) as Record<string, unknown>
+  if (typeof acceptedEvents !== 'number') return null
+  const codes = Object.entries(Object(refused) as Record<string, unknown>)
+  // What another program sends as its codes must not reach the terminal.
+  const counted = codes.filter(
+    (code): code is [string, number] => /^[a-z_]{1,64}$/.test(code[0]) && typeof code[1] === 'number',
+  )
+  return {
+    acceptedEvents,
+    refused: Object.fromEntries(counted),
+    eventsPerSecond: typeof rate === 'number' ? rate : null,
+  }
+}
+
+function bytesIn(stored: unknown): Seen['bytes'] {
+  const { last_hour: lastHour, today, highest_minute_today: highestMinute } = Object(stored) as Record<string, unknown>
+  if (typeof lastHour !== 'number' || typeof today !== 'number' || typeof highestMinute !== 'number') return null
+  return { lastHour, today, highestMinute }
 }
 
 export function formatByDay({ apps, read_at: readAt }: UsageByDay): string {
@@ -195,23 +211,35 @@ export function formatByDay({ apps, read_at: readAt }: UsageByDay): string {
   return `${apps.length === 0 ? '' : `${formatTable([head, ...rows])}\n`}${which}. Read at ${readAt}.\n`
 }
 
-type LastHourOf = (appId: string) => LastHour | null
+type SeenOf = (appId: string) => Seen
 
-export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHourOf: LastHourOf): string {
+export function formatReport({ apps, totalApps, readAtMs }: UsageReport, seenOf: SeenOf): string {
   const isSpooled = apps.some(({ usage }) => usage.spooled !== undefined)
   const rows = apps.map(({ app, usage }) => {
-    const lastHour = lastHourOf(app.appId)
+    const { lastHour, bytes } = seenOf(app.appId)
     return [
       app.appId,
       app.plan,
       percentText(shareUsed(usage)),
       ...usedTexts(app.plan, usage),
       lastHour === null ? UNKNOWN : formatCount(lastHour.acceptedEvents),
+      ...(bytes === null ? [UNKNOWN, UNKNOWN] : [formatBytes(bytes.lastHour), formatBytes(bytes.today)]),
       refusedText(lastHour),
       ...(isSpooled ? [formatCount(usage.spooled?.events ?? 0)] : []),
     ]
   })
-  const head = ['app', 'plan', 'nearest', 'minute', 'day', 'month', 'accepted, 1 h', 'refused, 1 h']
+  const head = [
+    'app',
+    'plan',
+    'nearest',
+    'minute',
+    'day',
+    'month',
+    'accepted, 1 h',
+    'bytes, 1 h',
+    'bytes today',
+    'refused, 1 h',
+  ]
   if (isSpooled) head.push('spooled')
   const which = `${formatCount(apps.length)} of ${formatCount(totalApps)} app${totalApps === 1 ? '' : 's'}, the nearest to a limit first`
   return `${formatTable([head, ...rows])}
@@ -220,8 +248,8 @@ ${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? 
 }
 
 /** One app, with what is left and until when. */
-export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): string {
-  const lastHour = lastHourOf(app.appId)
+export function formatApp({ app, usage }: AppUsage, seenOf: SeenOf): string {
+  const { lastHour, bytes } = seenOf(app.appId)
   const accepted =
     lastHour === null
       ? UNKNOWN
@@ -230,6 +258,11 @@ export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): str
   const about = [
     ['accepted in the last hour', accepted],
     ['refused in the last hour', refusedText(lastHour)],
+    ['bytes in the last hour', bytes === null ? UNKNOWN : formatBytes(bytes.lastHour)],
+    [
+      'bytes today',
+      bytes === null ? UNKNOWN : `${formatBytes(bytes.today)}, up to ${formatBytes(bytes.highestMinute)} a minute`,
+    ],
     ...(usage.spooled === undefined ? [] : [['in spools of nodes', spooledText(usage.spooled)]]),
   ]
   return `${app.appId}, plan ${app.plan}, ${app.subscription}

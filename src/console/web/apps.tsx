@@ -5,7 +5,7 @@ import { useMemo } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { AppUsage, Usage } from './api-types.ts'
 import { Field, save, Tabs } from './controls.tsx'
-import { count, many, short, span } from './format.ts'
+import { bytes, count, many, short, span } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useKeys } from './keys.ts'
 import { useLive } from './live.tsx'
@@ -23,6 +23,7 @@ const PHONE_ROW_PX = 116
 const SORTS = [
   ['left', 'Least left'],
   ['month', 'Events of the month'],
+  ['bytes', 'Bytes of the hour'],
   ['refused', 'Refused'],
   ['name', 'Name'],
 ] as const
@@ -79,9 +80,11 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
         <Card label="Apps">
           <List
             two
-            columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 60px"
+            columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 84px 60px"
             phone="minmax(0,1fr)"
-            heads={isPhone ? ['Minute, day, month'] : ['App', 'Minute', 'Day', 'Month', events, '>Refused']}
+            heads={
+              isPhone ? ['Minute, day, month'] : ['App', 'Minute', 'Day', 'Month', events, '>Bytes, 1 h', '>Refused']
+            }
             stick="var(--top)"
           >
             {shown.length === 0 && <Empty icon="filter" title="No app fits" />}
@@ -97,7 +100,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
             {shown.length === usage.total_apps
               ? many(usage.total_apps, 'app')
               : `${count(shown.length)} of ${many(usage.total_apps, 'app')}`}
-            . Forecasts go by the last five minutes.
+            . Forecasts go by the last five minutes. Bytes are what the nodes that answer have stored since their start.
           </footer>
         </Card>
       )}
@@ -128,6 +131,7 @@ function sorted(rows: readonly Row[], sort: string): readonly Row[] {
   const by = (value: (row: Row) => number): readonly Row[] => rows.toSorted((one, other) => value(other) - value(one))
   if (sort === 'name') return rows.toSorted((one, other) => (one.app.app_id < other.app.app_id ? -1 : 1))
   if (sort === 'month') return by(({ app }) => app.month.used)
+  if (sort === 'bytes') return by(({ app }) => app.stored_bytes?.last_hour ?? -1)
   if (sort === 'refused') return by(({ refused }) => refused)
   return by(({ windows }) => {
     const { tone, share } = nearestOf(windows)
@@ -203,13 +207,32 @@ export function csvCell(value: string | number | null): string {
 }
 
 function csvOf(rows: readonly Row[]): string {
-  const head = ['app_id', 'name', 'plan', 'subscription', 'window', 'used', 'limit', 'resets_at', 'refused_last_hour']
+  const head = [
+    'app_id',
+    'name',
+    'plan',
+    'subscription',
+    'window',
+    'used',
+    'limit',
+    'resets_at',
+    'refused_last_hour',
+    'bytes_last_hour',
+    'bytes_today',
+    'bytes_highest_minute_today',
+  ]
   const lines = rows.flatMap(({ app, windows, refused }) =>
     windows.map(({ name, used, limit, resetsAt }) =>
-      [app.app_id, app.name, app.plan, app.subscription, name, used, limit, resetsAt, refused].map(csvCell).join(','),
+      [app.app_id, app.name, app.plan, app.subscription, name, used, limit, resetsAt, refused, ...bytesCells(app)]
+        .map(csvCell)
+        .join(','),
     ),
   )
   return `${[head.join(','), ...lines].join('\n')}\n`
+}
+
+function bytesCells({ stored_bytes: stored }: AppUsage): readonly (number | null)[] {
+  return [stored?.last_hour ?? null, stored?.today ?? null, stored?.highest_minute_today ?? null]
 }
 
 function NoApps(): JSX.Element {
@@ -255,6 +278,7 @@ function AppRow({ row: { app, windows, refused }, isPhone }: { row: Row; isPhone
             <Use key={window.name} window={window} numberOf={count} />
           ))}
           <span class="number">{events === null ? 'not known' : count(events)}</span>
+          <span class="number">{app.stored_bytes ? bytes(app.stored_bytes.last_hour) : 'not known'}</span>
           <span class={refused > 0 ? 'number' : 'number dim'}>{count(refused)}</span>
         </>
       )}

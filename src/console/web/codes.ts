@@ -57,6 +57,7 @@ type Cause = Pick<RefusalGroup, 'code' | 'reason' | 'origin' | 'path' | 'message
 
 export function titleOf({ code, reason, origin, path, message }: Cause): Title {
   if (origin !== null) return { member: null, words: 'Origin may not send' }
+  if (reason === 'bytes') return { member: null, words: 'Bytes of the minute are used up' }
   if (reason) return { member: null, words: reasonName(reason) }
   if (path === null) return { member: null, words: TITLES[code] ?? code }
   const wrong = ruleOf(message)
@@ -92,6 +93,9 @@ function ruleOf(message: string): string {
 export function changeFor({ code, reason, origin, path, message }: Cause, isPortal = false): string {
   if (origin !== null && isPortal) return `Ask those who run the service to allow ${origin}, if its pages may send.`
   if (origin !== null) return `Allow ${origin} (SLUICE_CORS_ORIGINS, or the origins of the app) if its pages may send.`
+  if (reason === 'bytes' && isPortal) return 'Send smaller events, or spread them over the minute.'
+  if (reason === 'bytes')
+    return 'Send smaller events, spread them over the minute, or raise bytes_per_minute of the app.'
   const known = reasonOf(reason)
   if (known !== undefined) return `${capital(known.happened)}. To do: ${known.todo}.`
   if (path === null) return BY_CODE.get(code)?.client_should ?? code

@@ -181,11 +181,13 @@ function Teach(): JSX.Element {
 }
 
 function Outcome({ text, explained }: Result): JSX.Element {
+  const { portal } = useLive()
   const { code, reason, message, errors, limits, app, events } = explained
   const isAccepted = code === 'accepted'
   const tone = code === 'service_overloaded' ? 'fail' : undefined
   const [first] = errors
   const cause = { code, reason, origin: null, path: first?.path ?? null, message: first?.message ?? '' }
+  const more = isAccepted ? message : changeFor(cause, portal !== null)
   const sentence = isAccepted
     ? 'Would be accepted.'
     : errors.length > 1
@@ -199,7 +201,7 @@ function Outcome({ text, explained }: Result): JSX.Element {
             {isAccepted ? <span class="pill ok">202</span> : <Pill code={code} />}
             <code>{code}</code>
           </span>
-          <Verdict {...(tone === undefined ? {} : { tone })} more={isAccepted ? message : changeFor(cause)}>
+          <Verdict {...(tone === undefined ? {} : { tone })} more={more}>
             {sentence}
           </Verdict>
           {!isAccepted && <p class="dim">{meaningOf(code)}</p>}
@@ -209,9 +211,10 @@ function Outcome({ text, explained }: Result): JSX.Element {
       {limits !== null && (
         <Card title="What it would cost" side={app !== null && <AppName id={app.app_id} />}>
           <div class="body stack">
-            {(['minute', 'day', 'month'] as const).map((name) => (
-              <Cost key={name} name={name} limit={limits[name]} />
-            ))}
+            {(['minute', 'day', 'month', 'bytes'] as const).map((name) => {
+              const limit = limits[name]
+              return limit && <Cost key={name} name={name} limit={limit} />
+            })}
             <span class="mid">
               {isAccepted ? `${many(events ?? 0, 'event')} would be counted.` : 'A refused batch costs nothing.'}
             </span>

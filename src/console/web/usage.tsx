@@ -8,7 +8,7 @@ import { MostFrequent, sinceText } from './cause.tsx'
 import { save } from './controls.tsx'
 import { EVENT_COLUMNS_PHONE, Preview, TypePill } from './event-row.tsx'
 import { lineOf, memberText } from './event-text.ts'
-import { count, day, percent, rate } from './format.ts'
+import { bytes, count, day, percent, rate } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { Plot } from './plot.tsx'
@@ -39,6 +39,7 @@ export function Figures({ usage, app, children }: FiguresProps): JSX.Element {
   return (
     <>
       <Windows usage={usage} />
+      <Stored stored={usage.stored_bytes} isPortal={app === null} />
       <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
           <LastDays path={path} resetsAt={usage.month.resets_at} />
@@ -64,6 +65,17 @@ function Windows({ usage }: { usage: AppUsage }): JSX.Element {
           <WindowCard key={window.name} window={window} perSecond={usage.events_per_second} />
         ))}
     </div>
+  )
+}
+
+function Stored({ stored, isPortal }: { stored: AppUsage['stored_bytes']; isPortal: boolean }): JSX.Element | null {
+  if (!stored) return null
+  const { last_hour: lastHour, today, highest_minute_today: highest } = stored
+  const since = isPortal ? 'as far as is known' : 'what the nodes that answer have counted since their start'
+  return (
+    <p class="t12 dim">
+      {`Stored in the last hour ${bytes(lastHour)}, today ${bytes(today)}, up to ${bytes(highest)} a minute: ${since}.`}
+    </p>
   )
 }
 

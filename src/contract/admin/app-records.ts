@@ -24,6 +24,7 @@ const members = {
   events_per_day: Type.Optional(Type.Integer()),
   events_per_minute: Type.Optional(Type.Integer()),
   events_per_month: Type.Optional(Type.Integer()),
+  bytes_per_minute: Type.Optional(Type.Integer()),
   origins: Type.Optional(listOf(Type.String())),
   alerts: Type.Optional(listOf(Type.Number())),
   previous_keys: Type.Optional(listOf(Type.Object({ app_key: Type.String(), valid_until: Type.String() }))),

@@ -19,6 +19,12 @@ export const MonthWindow = Type.Object({
 
 export const LastHour = Type.Object({ accepted_events: Type.Integer(), refused: Counts })
 
+export const StoredBytes = Type.Object({
+  last_hour: Type.Integer(),
+  today: Type.Integer({ description: 'Of the UTC day.' }),
+  highest_minute_today: Type.Integer({ description: 'Of each node the most in a UTC minute of today, added up.' }),
+})
+
 export const SpooledEvents = Type.Object(
   {
     events: Type.Integer(),
@@ -45,6 +51,10 @@ export const AppUsage = Type.Object({
   events_per_second: said(
     OptionalNumber,
     'Accepted in the last five minutes, or since the first one in them; null: that is less than a minute ago, or not known.',
+  ),
+  stored_bytes: orNull(
+    StoredBytes,
+    'Bytes of its records, as stored: the sum of what the nodes that answer have counted since their start. Null: not known.',
   ),
   keys: listOf(Type.Object({ key: Type.String({ description: 'Masked.' }), valid_until: OptionalText })),
   spooled: Type.Optional(SpooledEvents),
@@ -100,7 +110,16 @@ export const Explained = Type.Object({
   app: orNull(
     Type.Object({ app_id: Type.String(), name: OptionalText, plan: Type.String(), subscription: Type.String() }),
   ),
-  limits: orNull(Type.Object({ minute: Limit, day: Limit, month: Limit })),
+  limits: orNull(
+    Type.Object({
+      minute: Limit,
+      day: Limit,
+      month: Limit,
+      bytes: Type.Optional(
+        said(Limit, 'What this minute stored of the app on the node that answers. Absent: not known.'),
+      ),
+    }),
+  ),
 })
 
 export const Codes = Type.Object({

@@ -26,6 +26,9 @@ const EventFilter = Type.Object({
   user: FilterText,
 })
 
+/** A node tells of the bytes of so many apps at most. */
+export const MAX_BYTES_APPS = 1000
+
 /** What a watcher asks other processes to send it; and its end. */
 export const Watch = Type.Union([
   Type.Object({ from: Text, id: WatchId, kind: Type.Literal('end') }),
@@ -68,6 +71,11 @@ export const LastHourPiece = Type.Object({
   recent: Type.Record(Type.String(), listOf(Type.Number(), { maxItems: 2 }), { maxProperties: 1000 }),
   /** false: an app that is not in it may still have had some. */
   has_all: Type.Boolean(),
+  /** Stored in the last hour, today and in today's highest minute; of the apps with most in the hour. Both absent: an earlier version answers. */
+  bytes: Type.Optional(
+    Type.Record(Type.String(), listOf(Type.Number(), { minItems: 3, maxItems: 3 }), { maxProperties: MAX_BYTES_APPS }),
+  ),
+  bytes_has_all: Type.Optional(Type.Boolean()),
 })
 
 /** The answer of one process to each question. */

@@ -1,7 +1,7 @@
 // What the portal answers an app's own developers: the same as the console, without what is the operators' alone.
 
 import { AppUsage, Explained } from './apps.ts'
-import { Refusal, RefusalGroup, Refusals } from './refusals.ts'
+import { Refusal, RefusalGroup, Refusals, ToldReason } from './refusals.ts'
 import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
 import { Found, StoredEvent } from './stored.ts'
 import { Type } from './typebox.ts'
@@ -40,11 +40,11 @@ export const PortalEvents = Type.Object({
   complete: Type.Boolean({ description: 'false: the time was over before all that is kept was read.' }),
 })
 
-export const PortalRefusal = Type.Object(without(Refusal.properties, 'node', 'reason'))
+export const PortalRefusal = Type.Object({ ...without(Refusal.properties, 'node', 'reason'), reason: ToldReason })
 export const PortalRefusals = Type.Object({
   since: Refusals.properties.since,
   refusals: listOf(PortalRefusal, { description: 'Newest first.' }),
-  groups: listOf(Type.Object(without(RefusalGroup.properties, 'reason')), {
+  groups: listOf(Type.Object({ ...without(RefusalGroup.properties, 'reason'), reason: ToldReason }), {
     description: 'Of the last hour, the most frequent first.',
   }),
 })
@@ -58,6 +58,6 @@ export const PortalNotFound = Type.Object({
   go_on_before: said(OptionalText, 'With this as `before` a search that stopped goes on; null: none is needed.'),
 })
 
-export const PortalExplained = Type.Object(without(Explained.properties, 'reason'))
+export const PortalExplained = Type.Object({ ...without(Explained.properties, 'reason'), reason: ToldReason })
 
 export type PortalSession = Of<typeof PortalSession>

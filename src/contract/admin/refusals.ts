@@ -1,13 +1,21 @@
 // Refused requests, as the admin API and `sluice tail --refused` show them.
 
-import { listOf, type Of, OptionalText, orNull, said, Text, Time, TimeMs } from './schema.ts'
+import { TOLD_REASONS } from '../outcome.ts'
+import { listOf, type Of, OptionalText, oneOf, orNull, said, Text, Time, TimeMs } from './schema.ts'
 import { Type } from './typebox.ts'
 
 const MINUTES = 60
 
 export const Reason = orNull(
   Type.String({ maxLength: 40 }),
-  'Why a request was answered 503: one of the words of `sluice_overloaded_total` (docs/runbooks.md). Null: it was not. `GET /api/codes` has what each means.',
+  'Why a request was answered 503: one of the words of `sluice_overloaded_total` (docs/runbooks.md; `GET /api/codes` has what each means). Of a 429, `bytes`: the bytes of its minute, not its events, were used up. Null elsewhere.',
+)
+/** As told to clients: no reason of a 503 leaves for those who send. */
+export const ToldReason = Type.Optional(
+  oneOf(
+    TOLD_REASONS,
+    'Of a 429, `bytes`: the bytes of its minute, not its events, were used up. Absent: the code says all.',
+  ),
 )
 export const Origin = said(
   OptionalText,

@@ -38,7 +38,7 @@ export function orNull<Schema extends TSchema>(schema: Schema, description?: str
 
 export function listOf<Schema extends TSchema>(
   schema: Schema,
-  options: { description?: string; maxItems?: number } = {},
+  options: { description?: string; minItems?: number; maxItems?: number } = {},
 ) {
   return Type.Array(schema, { maxItems: MAX_ITEMS, ...options })
 }

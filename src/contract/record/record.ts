@@ -35,6 +35,24 @@ export interface NewRecord {
   readonly extras: string | null
 }
 
+const ID_AND_TIME_BYTES = 36 + 24
+const HEAD_BYTES = BEFORE_BATCH_ID.length + BEFORE_APP_ID.length + BEFORE_RECEIVED_AT.length + ID_AND_TIME_BYTES
+const AROUND_EVENTS_BYTES = '","events":'.length + '}\n'.length
+
+/** The length of the line with its newline, before its id and time are known. */
+export function recordLineBytes(
+  eventsBytes: number,
+  sdkVersionBytes: number,
+  { appId }: Pick<NewRecord, 'appId'>,
+  trace: string | null,
+  extras: string | null,
+): number {
+  const version = sdkVersionBytes === 0 ? 0 : ',"sdk_version":'.length + sdkVersionBytes
+  const traced = trace === null ? 0 : ',"trace":""'.length + trace.length
+  const extra = extras === null ? 0 : ',"extra":{}'.length + Buffer.byteLength(extras)
+  return HEAD_BYTES + appId.length + version + traced + AROUND_EVENTS_BYTES + eventsBytes + extra
+}
+
 /** Byte positions in the ring. */
 export interface RecordPlace {
   /** First byte that may be written: the start of the body's headroom. */

@@ -3,9 +3,9 @@
 
 import type { OwnGroup } from '../../contract/admin/refusals.ts'
 import { MAX_APPS_WITH_REFUSALS } from '../../contract/bounds.ts'
-import type { OverloadReason } from '../../contract/outcome.ts'
+import type { OverloadReason, RefusalReason } from '../../contract/outcome.ts'
 import { HourCount } from '../activity/hour-count.ts'
-import { foreignPageText, type OwnRefusal, type RefusalLine } from './refusal.ts'
+import { foreignPageText, type OwnRefusal, overloadOf, type RefusalLine } from './refusal.ts'
 
 /** Of one app. Further ones count in the group of their code and reason that has neither path nor SDK version. */
 const MAX_GROUPS = 20
@@ -17,7 +17,7 @@ const QUIET_MS = 60_000
 
 interface Group {
   readonly code: string
-  readonly reason: OverloadReason | null
+  readonly reason: RefusalReason | null
   readonly origin: string | null
   readonly path: string | null
   readonly sdkVersion: string | null
@@ -29,6 +29,7 @@ interface Group {
 /** What a log line says of one code, of one origin, or of one reason. */
 interface SinceLine {
   readonly code: string
+  readonly reason: RefusalReason | null
   readonly origin: string | null
   count: number
   message: string
@@ -38,10 +39,10 @@ interface SinceLine {
 
 /** true: there was none with this name for a minute. */
 function note(lines: Map<string, SinceLine>, name: string, refusal: OwnRefusal, origin: string | null = null): boolean {
-  const { code, message, request_id: requestId, time_ms: lastMs } = refusal
+  const { code, reason, message, request_id: requestId, time_ms: lastMs } = refusal
   const line = lines.get(name)
   if (line === undefined) {
-    lines.set(name, { code, origin, count: 1, message, requestId, lastMs })
+    lines.set(name, { code, reason, origin, count: 1, message, requestId, lastMs })
     return true
   }
   if (line.count++ === 0) {
@@ -74,7 +75,7 @@ class AppCounts {
     yield* this.#groups.values()
   }
 
-  #plainOf(code: string, reason: OverloadReason | null): Group {
+  #plainOf(code: string, reason: RefusalReason | null): Group {
     const name = reason ?? code
     let group = this.#plain.get(name)
     if (group === undefined) {
@@ -85,14 +86,21 @@ class AppCounts {
   }
 
   /** Of no 503, which has neither path nor SDK version. null: there are too many. */
-  #groupOf({ time_ms: nowMs, code, origin, path: exactPath, sdk_version: sdkVersion }: OwnRefusal): Group | null {
+  #groupOf({
+    time_ms: nowMs,
+    code,
+    reason,
+    origin,
+    path: exactPath,
+    sdk_version: sdkVersion,
+  }: OwnRefusal): Group | null {
     const path = exactPath?.replaceAll(/\[\d+\]/g, '[*]') ?? null
     // No part has a line break, but the last one may have.
-    const name = `${code}\n${origin ?? ''}\n${path ?? ''}\n${sdkVersion ?? ''}`
+    const name = `${code}\n${reason ?? ''}\n${origin ?? ''}\n${path ?? ''}\n${sdkVersion ?? ''}`
     const found = this.#groups.get(name)
     if (found !== undefined) return found
     if (this.#groups.size >= MAX_GROUPS && !this.#forgetOne(nowMs)) return null
-    const group = { code, reason: null, origin, path, sdkVersion, message: '', hour: new HourCount() }
+    const group = { code, reason, origin, path, sdkVersion, message: '', hour: new HourCount() }
     this.#groups.set(name, group)
     return group
   }
@@ -118,22 +126,24 @@ export class RefusalCounts {
   /** true: a 503 whose reason has not appeared for a minute. */
   add(refusal: OwnRefusal): boolean {
     const { code, reason } = refusal
+    const overload = overloadOf(refusal)
     const counts = this.#countsOf(refusal)
     counts.add(refusal)
-    if (reason !== null) return note(this.#overloads, reason, refusal)
+    if (overload !== null) return note(this.#overloads, overload, refusal)
     const { sinceLine } = counts
     const origin = refusal.origin !== null && sinceLine.size >= MAX_LINES_OF_APP ? OTHER_ORIGINS : refusal.origin
-    note(sinceLine, origin === null ? code : `${code} ${origin}`, refusal, origin)
+    note(sinceLine, `${code} ${reason ?? ''} ${origin ?? ''}`, refusal, origin)
     return false
   }
 
-  #countsOf({ app_id: appId, reason, time_ms: nowMs }: OwnRefusal): AppCounts {
+  #countsOf(refusal: OwnRefusal): AppCounts {
+    const { app_id: appId, time_ms: nowMs } = refusal
     if (appId === null) return this.#unknown
     let counts = this.#apps.get(appId)
     if (counts === undefined) {
       if (this.#apps.size >= MAX_APPS_WITH_REFUSALS) {
         // No app gives way for a 503: in an overload thousands of apps are refused in turn, which has to stay cheap.
-        if (reason !== null) return this.#unknown
+        if (overloadOf(refusal) !== null) return this.#unknown
         this.#forgetLeast(nowMs)
         this.#noteRare(appId)
       }
@@ -196,9 +206,9 @@ export class RefusalCounts {
   takeLines(nowMs: number): RefusalLine[] {
     const lines: RefusalLine[] = []
     for (const [app_id, { sinceLine, hour }] of this.#all()) {
-      for (const { code, origin, count, message, requestId } of sinceLine.values()) {
+      for (const { code, reason, origin, count, message, requestId } of sinceLine.values()) {
         const text = origin === null ? message : foreignPageText(origin, code)
-        lines.push({ app_id, code, reason: null, origin, count, message: text, request_id: requestId })
+        lines.push({ app_id, code, reason, origin, count, message: text, request_id: requestId })
       }
       sinceLine.clear()
       if (app_id !== null && hour.total(nowMs) === 0) this.#apps.delete(app_id)

@@ -5,7 +5,7 @@ import { adviceText } from '../../contract/overload-advice.ts'
 import { formatSpan } from '../../lib/format.ts'
 import type { Timers } from '../../lib/timers.ts'
 import type { Log } from '../../observe/log.ts'
-import type { RefusalLine } from './refusal.ts'
+import { overloadOf, type RefusalLine } from './refusal.ts'
 import type { Refusals } from './refusals.ts'
 
 const INTERVAL_MS = 60_000
@@ -19,7 +19,9 @@ export interface RefusalLinesOptions {
 
 /** Returns what logs the rest and stops. */
 export function logRefusals({ refusals, log, timers }: RefusalLinesOptions): () => void {
-  refusals.onOverload = ({ app_id: app, code, reason, request_id }) => {
+  refusals.onOverload = (refusal) => {
+    const { app_id: app, code, request_id } = refusal
+    const reason = overloadOf(refusal)
     if (reason !== null) log.warn({ app, code, reason, request_id }, `503 (${reason}): ${adviceText(reason)}`)
   }
   let sinceMs = timers.monotonicMs()
@@ -45,15 +47,17 @@ export function logRefusals({ refusals, log, timers }: RefusalLinesOptions): () 
 
 function writeLine(log: RefusalLinesOptions['log'], line: RefusalLine, span: string): void {
   const { app_id: app, code, reason, origin, count, message, request_id } = line
-  if (reason !== null) {
-    const text = `refused ${requests(count)} with 503 in the last ${span} (${reason}): ${adviceText(reason)}`
+  const overload = overloadOf(line)
+  if (overload !== null) {
+    const text = `refused ${requests(count)} with 503 in the last ${span} (${overload}): ${adviceText(overload)}`
     log.warn({ code, reason, count, request_id }, text)
     return
   }
   const verb = code === 'replayed_other_body' ? 'did not store' : 'refused'
   const whose = app === null ? '' : ` of app ${app}`
-  const why = origin === null ? code : `${code}: ${message}; add it if they may`
-  const named = origin === null ? {} : { origin }
+  const why =
+    origin === null ? code + (reason === null ? '' : ` (${reason})`) : `${code}: ${message}; add it if they may`
+  const named = { ...(reason === null ? {} : { reason }), ...(origin === null ? {} : { origin }) }
   log.info({ app, code, ...named, count, message, request_id }, `${verb} ${requests(count)}${whose}: ${why}`)
 }
 

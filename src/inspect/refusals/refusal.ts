@@ -1,6 +1,6 @@
 // What is said of refused requests, to the people who run the service.
 
-import type { OverloadReason } from '../../contract/outcome.ts'
+import type { OverloadReason, RefusalReason } from '../../contract/outcome.ts'
 
 /** One request. Its members have the names of the console's API. */
 export interface OwnRefusal {
@@ -11,8 +11,8 @@ export interface OwnRefusal {
   readonly app_id: string | null
   /** An `error` of the public API, or `replayed_other_body`. */
   readonly code: string
-  /** Of a 503; null elsewhere. */
-  readonly reason: OverloadReason | null
+  /** Of a 503, or where the code alone does not say why; null elsewhere. */
+  readonly reason: RefusalReason | null
   /** Of a web page that is refused because it may not send; null elsewhere. */
   readonly origin: string | null
   /** Of the first offending member; null: no member offends. */
@@ -25,11 +25,16 @@ export interface OwnRefusal {
 }
 
 /**
- * The requests of one app and code, or of one origin, since the last line; of 503s, those of one reason, whatever their apps. The message and
+ * The requests of one app, code and reason, or of one origin, since the last line; of 503s, those of one reason, whatever their apps. The message and
  * id are those of the first.
  */
 export type RefusalLine = Pick<OwnRefusal, 'app_id' | 'code' | 'reason' | 'origin' | 'message' | 'request_id'> & {
   readonly count: number
+}
+
+/** Of a 503; null: it is none. */
+export function overloadOf({ code, reason }: Pick<OwnRefusal, 'code' | 'reason'>): OverloadReason | null {
+  return code === 'service_overloaded' ? (reason as OverloadReason) : null
 }
 
 /** `origin`: of a web page; `null` is that of a sandboxed frame, or of a file. */

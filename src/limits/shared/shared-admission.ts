@@ -102,6 +102,11 @@ export class SharedAdmission implements Admission {
     if (link.isUp) void this.#beat()
   }
 
+  /** Nodes as last seen, this one included. */
+  get nodes(): number {
+    return this.#heartbeat.nodes
+  }
+
   get keysRemembered(): number {
     return this.#keys.size
   }

@@ -7,7 +7,7 @@ import { nearestFolder } from '../../lib/folder.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
-import { Filling } from '../filling.ts'
+import { type Fillers, Filling } from '../filling.ts'
 import { BLOCK_BYTES } from './direct-writes.ts'
 import type { Journal } from './journal.ts'
 import { journalDirectory, listSegments } from './segments.ts'
@@ -20,6 +20,7 @@ const MEASURE_MS = 5000
 export interface JournalFillingOptions {
   readonly directory: string
   readonly maxBytes: number
+  readonly fillers?: Fillers
   readonly onNotice: OnNotice
   readonly timers: Timers
   readonly freeBytes?: (directory: string) => Promise<number>
@@ -31,9 +32,9 @@ export interface JournalFillingOptions {
 export type JournalFilling = ReturnType<typeof watchFilling>
 
 export function watchFilling(journal: Pick<Journal, 'sizeBytes'>, options: JournalFillingOptions) {
-  const { directory, maxBytes, onNotice, timers, freeBytes = freeBytesOf } = options
+  const { directory, maxBytes, timers, freeBytes = freeBytesOf } = options
   const { store = 'the journal', advice: roomAdvice = ROOM_ADVICE } = options
-  const filling = new Filling({ store, largestBytes: LARGEST_COMMIT_BYTES, onNotice, timers })
+  const filling = new Filling({ ...options, store, largestBytes: LARGEST_COMMIT_BYTES })
   /** The size of the journal that would fill the disk. */
   let diskBytes = Number.POSITIVE_INFINITY
   let isMeasuring = false

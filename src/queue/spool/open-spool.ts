@@ -6,6 +6,7 @@ import { partitionOf } from '../../contract/partition.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
+import type { Fillers } from '../filling.ts'
 import { damageText } from '../journal/damage-text.ts'
 import type { Disk } from '../journal/disk.ts'
 import { type Journal, openJournal } from '../journal/journal.ts'
@@ -46,6 +47,7 @@ export interface SpoolCallbacks {
   readonly onKey: (batchId: string, events: number, takenAtMs: number) => void
   readonly onDoubt: (doubt: Doubt) => void
   readonly onCommit?: (records: number) => void
+  readonly fillers?: Fillers
   /** Called for each place of the spool's journal that is found damaged. */
   readonly onDamage?: (kind: DamageKind) => void
   readonly onNotice: OnNotice
@@ -119,6 +121,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     onNotice,
     timers,
     store: 'the spool',
+    ...(options.fillers === undefined ? {} : { fillers: options.fillers }),
     advice: SPOOL_ADVICE,
     freeBytes: async (path) => {
       const { freeBytes, totalBytes } = await options.space(path)

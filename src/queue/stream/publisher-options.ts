@@ -19,7 +19,7 @@ export interface Doubt {
   readonly events: number
 }
 
-export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
+export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs' | 'fillers'> {
   readonly nats: NatsAccess | string
   /** 8 to 16 lower-case hex digits, new for each process, so that the ids of its messages are unique. */
   readonly nodeId: string

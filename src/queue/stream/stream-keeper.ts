@@ -5,7 +5,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
-import { Filling } from '../filling.ts'
+import { type Fillers, Filling } from '../filling.ts'
 import { type ConsumerLags, measureLags } from './consumer-lag.ts'
 import {
   describeStream,
@@ -26,6 +26,7 @@ export interface StreamKeeperOptions {
   /** The stream, where it has to be created. */
   readonly newStream: NewStream
   readonly measureIntervalMs?: number
+  readonly fillers?: Fillers
   /** Called after each look, whether JetStream answered or not. */
   readonly onReport: (report: StreamReport) => void
   readonly onNotice: OnNotice
@@ -48,8 +49,7 @@ export class StreamKeeper {
 
   constructor(options: StreamKeeperOptions) {
     this.#options = options
-    const { onNotice, timers } = options
-    this.#filling = new Filling({ store: `stream ${EVENTS_STREAM}`, largestBytes: MAX_RECORD_BYTES, onNotice, timers })
+    this.#filling = new Filling({ ...options, store: `stream ${EVENTS_STREAM}`, largestBytes: MAX_RECORD_BYTES })
   }
 
   /** Measured some seconds ago; null: there is no connection, or no answer yet. */
@@ -136,6 +136,7 @@ export class StreamKeeper {
     const { bytes, discardsOld, maxBytes } = report.facts
     if (maxBytes !== null && !discardsOld)
       this.#filling.look(bytes, maxBytes, () => `raise its max_bytes, or ${PURGE_ADVICE}`)
+    else this.#filling.unbound()
     if (report.created) {
       const { replicas } = report.facts
       const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`

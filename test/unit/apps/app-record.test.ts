@@ -49,6 +49,7 @@ describe('a record', () => {
         eventsPerMinute: 700,
         eventsPerDay: 20_000,
         eventsPerMonth: 1_105,
+        bytesPerMinute: 4096 * 700,
         alertSteps: [50, 80, 100],
       },
     })
@@ -69,10 +70,23 @@ describe('a record', () => {
       eventsPerMinute: 8_000,
       eventsPerDay: null,
       eventsPerMonth: 2_200_000,
+      bytesPerMinute: 4096 * 8_000,
       alertSteps: [50, 80, 100],
     })
     expect(appOf({}).eventsPerMonth).toBe(10_000)
     expect(appOf({ events_per_month: 77 }).eventsPerMonth).toBe(77)
+  })
+
+  it.each([
+    [{ plan: 'trial' }, 2_097_152],
+    [{ plan: '100k' }, 2_097_152],
+    [{ plan: '5m' }, 61_440_000],
+    [{ plan: 'trial', events_per_minute: 513 }, 2_101_248],
+    [{ plan: '5m', events_per_minute: 1 }, 2_097_152],
+    [{ events_per_minute: Number.MAX_SAFE_INTEGER }, Number.MAX_SAFE_INTEGER],
+    [{ plan: '5m', bytes_per_minute: 77 }, 77],
+  ])('%j may store %i bytes a minute: 4 KiB for each event, at least 2 MiB, or its own figure', (parts, bytes) => {
+    expect(appOf(parts).bytesPerMinute).toBe(bytes)
   })
 
   it('reports every mistake with its path', () => {

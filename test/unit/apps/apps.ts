@@ -17,6 +17,7 @@ export function anApp(parts: Partial<App> = {}): App {
     eventsPerMinute: 500,
     eventsPerDay: null,
     eventsPerMonth: 110_000,
+    bytesPerMinute: 2 * 1024 * 1024,
     alertSteps: [50, 80, 100],
     ...parts,
   }

@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { OwnInquiries } from '../../../src/inspect/inquiries.ts'
+import { storedBytes } from '../../support/stored-bytes.ts'
 import { ManualTimers } from '../../support/timers.ts'
 import { anApp } from '../apps/apps.ts'
 
@@ -14,6 +15,7 @@ function inquiries(timers = new ManualTimers()): OwnInquiries {
     readDays: () => [],
     readAlerts: async () => [],
     queue: { refusalNow: () => null },
+    bytes: storedBytes(),
     place: { dataDirectory: '/nowhere', nats: null, partitions: 16, spool: null },
     example: () => ({ port: 8080, tls: true, app_key: 'ak_demo_1' }),
   }

@@ -3,6 +3,7 @@ import { AcceptedCounts } from '../../../src/inspect/activity/accepted-counts.ts
 import type { LocalNode } from '../../../src/inspect/now/local-node.ts'
 import { type Ask, findRefusal, lastHourOf, OwnAnswers } from '../../../src/inspect/questions.ts'
 import { Refusals } from '../../../src/inspect/refusals/refusals.ts'
+import { storedBytes } from '../../support/stored-bytes.ts'
 import { aRefusal } from './reports.ts'
 
 const NOW_MS = Date.parse('2026-11-22T10:00:00.000Z')
@@ -15,7 +16,7 @@ it('counts the last hour of apps whose ids are names of every object', async () 
     refusals.add(aRefusal({ time_ms: NOW_MS, app_id: app, code: 'rate_limit_exceeded' }))
     accepted.add(app, 3, NOW_MS)
   }
-  const own = new OwnAnswers({ node: {} as LocalNode, refusals, accepted, nowMs: () => NOW_MS })
+  const own = new OwnAnswers({ node: {} as LocalNode, refusals, accepted, bytes: storedBytes(), nowMs: () => NOW_MS })
   const piece = await own.answer('last hour', { app: null })
   for (const app of apps) {
     expect(lastHourOf(app, [piece])).toEqual({
@@ -35,6 +36,7 @@ it('finds a refusal by its id', async () => {
     node: { name: 'n' } as LocalNode,
     refusals,
     accepted: new AcceptedCounts(),
+    bytes: storedBytes(),
     nowMs: () => NOW_MS,
   })
   const ask = (async (name: 'refusals', question: never) => {

@@ -16,6 +16,7 @@ import { systemTimers } from '../../../src/lib/timers.ts'
 import type { Usage } from '../../../src/limits/limiter.ts'
 import { anApp } from '../apps/apps.ts'
 
+const NOT_SEEN = { lastHour: null, bytes: null }
 const NOW = Date.parse('2026-11-20T12:00:30.000Z')
 const timers = { nowMs: () => NOW, setImmediate: (task: () => void) => systemTimers.setImmediate(task) }
 
@@ -126,7 +127,7 @@ describe('a report of usage', () => {
     const report = await usageReport(many, reader({}), { top: 3000 }, timers)
     if (report === 'away') throw new Error(report)
     turns = 0
-    await usageReportText(report, () => null, counted)
+    await usageReportText(report, () => NOT_SEEN, counted)
     expect(turns).toBeGreaterThanOrEqual(5)
   })
 
@@ -143,8 +144,9 @@ describe('a report of usage', () => {
     const report = await usageReport([app], reader({ demo: { minute: 1, day: 2, month: 3 } }), { top: 1 }, timers)
     if (report === 'away') throw new Error(report)
     const lastHour: LastHour = { acceptedEvents: 7, eventsPerSecond: 0.5, refused: { rate_limit_exceeded: 2 } }
-    const lastHourOf = (appId: string) => (appId === 'demo' ? lastHour : null)
-    const shown = usageReportJson(report, lastHourOf)
+    const bytes = { lastHour: 900, today: 1800, highestMinute: 300 }
+    const seenOf = (appId: string) => (appId === 'demo' ? { lastHour, bytes } : NOT_SEEN)
+    const shown = usageReportJson(report, seenOf)
     expect(shown).toEqual({
       apps: [
         {
@@ -157,6 +159,7 @@ describe('a report of usage', () => {
           month: { used: 3, limit: 110_000, resets_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 },
           last_hour: { accepted_events: 7, refused: { rate_limit_exceeded: 2 } },
           events_per_second: 0.5,
+          stored_bytes: { last_hour: 900, today: 1800, highest_minute_today: 300 },
           keys: [
             { key: 'ak_demo_…c1d', valid_until: null },
             { key: 'ak_demo_…ld2', valid_until: '2026-11-20T12:01:30.000Z' },
@@ -166,8 +169,10 @@ describe('a report of usage', () => {
       total_apps: 1,
       read_at: '2026-11-20T12:00:30.000Z',
     })
-    expect(JSON.parse(await usageReportText(report, lastHourOf, timers))).toEqual(shown)
-    expect(usageReportJson(report, () => null)).toMatchObject({ apps: [{ last_hour: null, events_per_second: null }] })
+    expect(JSON.parse(await usageReportText(report, seenOf, timers))).toEqual(shown)
+    expect(usageReportJson(report, () => NOT_SEEN)).toMatchObject({
+      apps: [{ last_hour: null, events_per_second: null, stored_bytes: null }],
+    })
   })
 })
 
@@ -177,13 +182,13 @@ test('what is in spools is told to operators, where there is any, and not to an 
     apps.map((app) => ({ ...usageOf(app), ...(app.appId === 'kept' && { spooled }) }))
   const report = await usageReport([anApp({ appId: 'kept' }), anApp()], reading, { top: 2 }, timers)
   if (report === 'away') throw new Error(report)
-  const text = await usageReportText(report, () => null, timers)
+  const text = await usageReportText(report, () => NOT_SEEN, timers)
   expect(JSON.parse(text).apps.map((row: { spooled?: object }) => row.spooled)).toEqual([
     undefined,
     { events: 12, of_gone_nodes: 2 },
   ])
   const kept = report.apps.filter(({ app }) => app.appId === 'kept')
-  expect(JSON.stringify(usageForApp({ ...report, apps: kept }, null))).not.toMatch(/spool|gone/)
+  expect(JSON.stringify(usageForApp({ ...report, apps: kept }, NOT_SEEN))).not.toMatch(/spool|gone/)
 })
 
 test('of a key, at most a quarter of what is secret is shown', () => {

@@ -12,8 +12,12 @@ class Stage {
   readonly timers = new ManualTimers()
   readonly lines: string[] = []
   readonly levels: (string | undefined)[] = []
+  most = ''
+  /** What those who fill it were told. */
+  readonly holds: boolean[] = []
   readonly filling = new Filling({
     store: 'the journal',
+    fillers: { hold: (_store, isHeld) => void this.holds.push(isHeld), mostText: () => this.most },
     largestBytes: LARGEST_BYTES,
     onNotice: (message, level) => {
       this.lines.push(message)
@@ -39,6 +43,36 @@ class Stage {
     return lines
   }
 }
+
+describe('those who fill a store', () => {
+  it('are held from 80% on until it is below 70%', () => {
+    const stage = new Stage()
+    const heldAt = [79.9, 80, 100, 79, 70, 69.9, 79.9, 80].map((percent) => {
+      stage.at((percent / 10) * GIB)
+      return stage.holds.at(-1) === true
+    })
+    expect(heldAt).toEqual([false, true, true, true, true, false, false, true])
+    expect(stage.holds).toEqual([true, false, true])
+  })
+
+  it('are free once it has no maximum any more', () => {
+    const stage = new Stage()
+    stage.at(9 * GIB)
+    stage.filling.unbound()
+    stage.filling.unbound()
+    expect(stage.holds).toEqual([true, false])
+  })
+
+  it('are named at the end of each line about what fills', () => {
+    const stage = new Stage()
+    stage.most = '; most of it is of shop'
+    expect(stage.at(8 * GIB)).toEqual([expect.stringMatching(/ 80% full .*_MB; most of it is of shop$/)])
+    expect(stage.at(10 * GIB)).toEqual([expect.stringMatching(/is full .*_MB; most of it is of shop$/)])
+    stage.holds.length = 0
+    expect(stage.at(5 * GIB)).toEqual([expect.stringMatching(/as before$/)])
+    expect(stage.holds).toEqual([false])
+  })
+})
 
 describe('a store that fills', () => {
   it('is logged at 80, 90 and 95%, with the date on which it is full and what to do, and once when it is full', async () => {

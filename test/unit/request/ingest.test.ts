@@ -21,6 +21,7 @@ import { Ingest } from '../../../src/request/ingest.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../../src/ring/layout.ts'
 import { Ring } from '../../../src/ring/ring.ts'
 import { decodeWith } from '../../support/decode.ts'
+import { storedBytes } from '../../support/stored-bytes.ts'
 import { ManualTimers } from '../../support/timers.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
@@ -39,6 +40,7 @@ const app: App = {
   eventsPerMinute: 1000,
   eventsPerDay: null,
   eventsPerMonth: 100_000,
+  bytesPerMinute: 2 * 1024 * 1024,
   alertSteps: [],
   origins: null,
 }
@@ -130,6 +132,7 @@ class Stage {
   readonly lines: string[] = []
   readonly published: Charge[] = []
   storedEvents: number | undefined
+  readonly bytes = storedBytes(() => NOW_MS)
   readonly ingest: Ingest
   #ids = 0
   readonly #decoder = createDecoder('scanner', this.ring.memory.bytes)
@@ -205,6 +208,7 @@ class Stage {
             return [{ atMs: NOW_MS, minute: window, day: window, month: window }]
           },
         },
+        bytes: this.bytes,
         queue: {
           refusalOfNew: () => this.refusalOfNew,
           publish: (record: QueueRecord, onAck) => {
@@ -452,6 +456,85 @@ describe('the path of a request', () => {
     const stage = new Stage()
     await stage.request({ inflate: 'reject' }, {}, (exchange) => exchange.abandon())
     expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+  })
+
+  describe('the bytes of the minute', () => {
+    const bodyOf = (padding: number, more = '') =>
+      `{"app_key":"ak_1"${more},"events":[${JSON.stringify({ ...event, x: 'y'.repeat(padding) })}]}`
+    const used = (stage: Stage): number => 2 * 1024 * 1024 - (stage.bytes.window(app, true)?.remaining ?? Number.NaN)
+    const fill = (stage: Stage): boolean => stage.bytes.take(app, 2 * 1024 * 1024 - used(stage))
+
+    it.each([
+      ['', null],
+      [',"sdk_version":"1.2.3"', null],
+      [',"sdk_version":"ä\\u0041"', null],
+      [',"extra":{"ü":[1, 2]},"other":"€"', null],
+      [`,"sdk_version":"${'v'.repeat(300)}"`, '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+    ])('are those of the line as it is stored, with %s', async (more, traceparent) => {
+      const stage = new Stage()
+      await stage.request({ body: bodyOf(100, more) }, { traceparent })
+      expect(stage.lines).toHaveLength(1)
+      expect(used(stage)).toBe(Buffer.byteLength(stage.lines[0]))
+      expect(stage.metrics.storedBytes).toBe(used(stage))
+      expect(stage.bytes.read('one')[0][1].lastHour).toBe(used(stage))
+    })
+
+    it.each([
+      { publish: 'durable', isKept: true },
+      { publish: 'in_doubt', isKept: true },
+      { publish: 'duplicate', isKept: false },
+      { publish: 'nats_away', isKept: false },
+      { publish: 'throw', isKept: false },
+      { admit: 'replay', isKept: false },
+      { admit: 'over limit', isKept: false },
+      { admit: 'overloaded', isKept: false },
+      { admit: 'throw', isKept: false },
+      { admit: 'reject', isKept: false },
+    ] as const)('are given back where the batch is surely not stored: %j', async ({ isKept, ...behaviour }) => {
+      const stage = new Stage()
+      await stage.request({ ...behaviour, keyed: true })
+      expect(used(stage) > 0).toBe(isKept)
+      expect(stage.metrics.storedBytes).toBe(used(stage))
+    })
+
+    it('are not asked of an empty batch, which is not stored', async () => {
+      const stage = new Stage()
+      fill(stage)
+      expect((await stage.request({ body: '{"app_key":"ak_1","events":[]}' })).status).toBe('202 Accepted')
+    })
+
+    it.each([false, true])('that are used up refuse a batch, and nothing is taken (keyed: %s)', async (keyed) => {
+      const stage = new Stage()
+      fill(stage)
+      const sent = await stage.request({ keyed })
+      expect(sent.status).toBe('429 Too Many Requests')
+      expect(JSON.parse(sent.body)).toEqual({
+        error: 'rate_limit_exceeded',
+        message: "the app's bytes for this minute are used up: the batch does not fit into what is left of them",
+        reason: 'bytes',
+      })
+      expect(sent.headers).toContain('RateLimit: "bytes";r=0;t=60;qu="content-bytes"')
+      expect(sent.headers).toContain('RateLimit-Policy: "bytes";q=2097152;qu="content-bytes";w=60')
+      expect(sent.headers).toContain('Retry-After: 60')
+      expect([stage.charges, stage.lines, stage.ends]).toEqual([[], [], []])
+      expect(stage.metrics.outcomeTotals().rate_limit_exceeded).toBe(1)
+      expect(stage.activity.refusals.newest()).toMatchObject([{ code: 'rate_limit_exceeded', reason: 'bytes' }])
+    })
+
+    it.each(['replay', 'later'] as const)('that are used up leave a replay a replay (%s)', async (replayOf) => {
+      const stage = new Stage()
+      fill(stage)
+      const sent = await stage.request({ keyed: true, replayOf })
+      expect(sent.status).toBe(replayOf === 'replay' ? '202 Accepted' : '429 Too Many Requests')
+      expect(stage.charges).toEqual([])
+    })
+
+    it('are shown with an answer once less than a fifth is left, to pages too', async () => {
+      const stage = new Stage()
+      expect((await stage.request()).headers).not.toContain('RateLimit:')
+      stage.bytes.take(app, 1_800_000)
+      expect((await stage.request({}, { origin: 'https://a.example' })).headers).toMatch(/RateLimit: "bytes";r=\d{6};/)
+    })
   })
 
   it.each(['view', 'nearLimits'] as const)(

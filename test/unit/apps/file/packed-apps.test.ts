@@ -22,6 +22,7 @@ const apps = fc.uniqueArray(
     eventsPerMinute: fc.maxSafeNat(),
     eventsPerDay: fc.option(fc.maxSafeNat()),
     eventsPerMonth: fc.maxSafeNat(),
+    bytesPerMinute: fc.maxSafeNat(),
     origins: fc.constantFrom(null, [], ['https://a.example', 'https://b.example:8443']),
     alertSteps: fc.constantFrom([], [10, 100]),
   }) as fc.Arbitrary<App>,

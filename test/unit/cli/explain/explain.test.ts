@@ -27,6 +27,7 @@ const app: App = {
   eventsPerMinute: 10,
   eventsPerDay: 12,
   eventsPerMonth: 14,
+  bytesPerMinute: 2 * 1024 * 1024,
   alertSteps: [],
   origins: null,
 }
@@ -53,6 +54,7 @@ function ask(
   const stores: ExplainStores = {
     findApp: async (appKey) => (appKey === known.appKey ? known : 'unknown'),
     usageOf: async () => limiter.usage(known, NOW_MS),
+    bytesOf: async () => null,
     queueRefusal: async () => null,
     ...changes,
   }

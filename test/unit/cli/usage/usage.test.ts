@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { listIn } from '../../../../src/cli/admin-api.ts'
-import { formatApp, formatReport, lastHoursOf } from '../../../../src/cli/usage/usage.ts'
+import { formatApp, formatReport, seenIn } from '../../../../src/cli/usage/usage.ts'
 import type { LastHour } from '../../../../src/inspect/usage-report.ts'
 import { anApp } from '../../apps/apps.ts'
 
@@ -26,6 +26,10 @@ const lastHour: LastHour = {
   refused: { validation_failed: 3, rate_limit_exceeded: 1200 },
 }
 
+const bytes = { lastHour: 5 * 1024 * 1024, today: 30 * 1024 * 1024, highestMinute: 2 * 1024 * 1024 }
+const NOT_SEEN = { lastHour: null, bytes: null }
+const seen = { lastHour, bytes }
+
 describe('what is printed', () => {
   test('of many apps is a line each, with a dash for what is not known, and the tolerance told', () => {
     const other = anApp({ appId: 'idle' })
@@ -38,10 +42,10 @@ describe('what is printed', () => {
       readAtMs: NOW,
     }
     expect(
-      formatReport(report, (appId) => (appId === 'demo' ? lastHour : null)),
-    ).toBe(`app   plan  nearest  minute     day               month                   accepted, 1 h  refused, 1 h
-demo  100k  99%      12 of 500  19,999 of 20,000  77,000 of 100,000 +10%  1,234          rate_limit_exceeded 1,200, validation_failed 3
-idle  100k  0%       0 of 500   0                 77 of 100,000 +10%      –              –
+      formatReport(report, (appId) => (appId === 'demo' ? seen : NOT_SEEN)),
+    ).toBe(`app   plan  nearest  minute     day               month                   accepted, 1 h  bytes, 1 h  bytes today  refused, 1 h
+demo  100k  99%      12 of 500  19,999 of 20,000  77,000 of 100,000 +10%  1,234          5 MiB       30 MiB       rate_limit_exceeded 1,200, validation_failed 3
+idle  100k  0%       0 of 500   0                 77 of 100,000 +10%      –              –           –            –
 
 2 of 1,234 apps, the nearest to a limit first. Read at 2026-11-20T12:00:30.000Z.
 +10%: so far may a paid plan go over its month before it is refused.
@@ -49,7 +53,7 @@ idle  100k  0%       0 of 500   0                 77 of 100,000 +10%      –   
   })
 
   test('of one app is a line for each window, with what is left', () => {
-    expect(formatApp({ app, usage }, () => lastHour)).toBe(`demo, plan 100k, active
+    expect(formatApp({ app, usage }, () => seen)).toBe(`demo, plan 100k, active
 
 window  used    limit         left    share  ends
 minute  12      500           488     2.4%   2026-11-20T12:01:00.000Z
@@ -58,17 +62,19 @@ month   77,000  100,000 +10%  33,000  70%    2026-12-01T00:00:00.000Z
 
 accepted in the last hour  1,234 events
 refused in the last hour   rate_limit_exceeded 1,200, validation_failed 3
+bytes in the last hour     5 MiB
+bytes today                30 MiB, up to 2 MiB a minute
 
 +10%: so far may a paid plan go over its month before it is refused.
 `)
-    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 0, eventsPerSecond: null, refused: {} }))).toContain(
-      'refused in the last hour   0\n',
-    )
-    expect(formatApp({ app, usage }, () => null)).toContain('refused in the last hour   –\n')
-    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 1, eventsPerSecond: null, refused: {} }))).toContain(
-      '  1 event\n',
-    )
-    expect(formatApp({ app: anApp({ plan: 'trial' }), usage: idle }, () => null)).not.toContain('+10%')
+    expect(
+      formatApp({ app, usage }, () => ({ bytes, lastHour: { acceptedEvents: 0, eventsPerSecond: null, refused: {} } })),
+    ).toContain('refused in the last hour   0\n')
+    expect(formatApp({ app, usage }, () => NOT_SEEN)).toContain('refused in the last hour   –\n')
+    expect(
+      formatApp({ app, usage }, () => ({ bytes, lastHour: { acceptedEvents: 1, eventsPerSecond: null, refused: {} } })),
+    ).toContain('  1 event\n')
+    expect(formatApp({ app: anApp({ plan: 'trial' }), usage: idle }, () => NOT_SEEN)).not.toContain('+10%')
   })
 })
 
@@ -81,19 +87,19 @@ describe('what nodes have in spools', () => {
       { app, usage: { ...usage, spooled } },
       { app: anApp({ appId: 'idle' }), usage: idle },
     ]
-    const [head, first, second] = formatReport({ apps, totalApps: 2, readAtMs: NOW }, () => null).split('\n')
+    const [head, first, second] = formatReport({ apps, totalApps: 2, readAtMs: NOW }, () => NOT_SEEN).split('\n')
     expect(head).toMatch(/ {2}spooled$/)
     expect([first, second].map((line) => line.split(/ +/).at(-1))).toEqual(['1,234', '0'])
   })
 
   test('is a line of one app, and says what no window counts', () => {
     const line = 'in spools of nodes         1,234 events, not in the stream yet or not audited'
-    expect(linesOf(formatApp({ app, usage: { ...usage, spooled } }, () => null))).toEqual([line])
+    expect(linesOf(formatApp({ app, usage: { ...usage, spooled } }, () => NOT_SEEN))).toEqual([line])
     const ofGone = { ...usage, spooled: { events: 1234, ofGoneNodes: 34 } }
-    expect(linesOf(formatApp({ app, usage: ofGone }, () => null))).toEqual([
+    expect(linesOf(formatApp({ app, usage: ofGone }, () => NOT_SEEN))).toEqual([
       `${line}; 34 of nodes that are gone, which count once they are sent (sluice spool drain)`,
     ])
-    expect(linesOf(formatApp({ app, usage }, () => null))).toEqual([])
+    expect(linesOf(formatApp({ app, usage }, () => NOT_SEEN))).toEqual([])
   })
 })
 
@@ -101,7 +107,12 @@ describe('the answer of the service', () => {
   test('gives the last hour of each app that has one', () => {
     const text = JSON.stringify({
       apps: [
-        { app_id: 'demo', events_per_second: 2.5, last_hour: { accepted_events: 1234, refused: lastHour.refused } },
+        {
+          app_id: 'demo',
+          events_per_second: 2.5,
+          last_hour: { accepted_events: 1234, refused: lastHour.refused },
+          stored_bytes: { last_hour: 5, today: 30, highest_minute_today: 2 },
+        },
         { app_id: 'unknown', last_hour: null },
         { app_id: 'odd', last_hour: { accepted_events: 'many' } },
         { app_id: 'hostile', last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5, validation_failed: 'x' } } },
@@ -109,9 +120,11 @@ describe('the answer of the service', () => {
         7,
       ],
     })
-    expect([...lastHoursOf(listIn(text, 'apps'))]).toEqual([
-      ['demo', lastHour],
-      ['hostile', { acceptedEvents: 1, eventsPerSecond: null, refused: {} }],
+    expect([...seenIn(listIn(text, 'apps'))]).toEqual([
+      ['demo', { lastHour, bytes: { lastHour: 5, today: 30, highestMinute: 2 } }],
+      ['unknown', NOT_SEEN],
+      ['odd', NOT_SEEN],
+      ['hostile', { lastHour: { acceptedEvents: 1, eventsPerSecond: null, refused: {} }, bytes: null }],
     ])
   })
 

@@ -9,6 +9,7 @@ import { lastHourOf, OwnAnswers } from '../../../../src/inspect/questions.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
 import type { Sampler } from '../../../../src/observe/gauges.ts'
 import { createMetrics } from '../../../../src/observe/metrics.ts'
+import { storedBytes } from '../../../support/stored-bytes.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 
 const MINUTE = 60
@@ -48,7 +49,13 @@ class Stage {
       timers: this.timers,
     })
     node.start()
-    const own = new OwnAnswers({ node, refusals: new Refusals(), accepted, nowMs: () => this.timers.nowMs() })
+    const own = new OwnAnswers({
+      node,
+      refusals: new Refusals(),
+      accepted,
+      bytes: storedBytes(),
+      nowMs: () => this.timers.nowMs(),
+    })
     return { accepted, node, own }
   }
 

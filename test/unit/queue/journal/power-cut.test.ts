@@ -18,6 +18,7 @@ import { Started } from '../../../../src/start/started.ts'
 import { makeRecord, publish, readNaively, timersWithoutIntervals } from '../../../support/journal.ts'
 import type { PowerCutDisk } from '../../../support/power-cut.ts'
 import { makeFolder } from '../../../support/service.ts'
+import { storedBytes } from '../../../support/stored-bytes.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const { disk } = await vi.hoisted(async (): Promise<{ disk: PowerCutDisk }> => {
@@ -134,6 +135,7 @@ test.runIf(process.platform === 'linux')(
         clock: () => NOW_MS,
         turnClock: { nowMs: () => NOW_MS },
         metrics: createMetrics({ version: '0', runtime: false }),
+        bytes: storedBytes(),
         onAlert: () => {},
       }
       const { queue } = await openEmbeddedStores(readConfig({ SLUICE_DATA_DIR: folder }), context, started)

@@ -1,0 +1,218 @@
+// The bytes that each app stores through this node: how many it may in a minute, and what it stored. One event may be as large as
+// a body, so without this a queue could be filled within any plan. Each node counts for itself, in memory.
+
+import type { App } from '../apps/app.ts'
+import type { WindowView } from '../contract/outcome.ts'
+import { formatBytes } from '../lib/format.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/spans.ts'
+import { isNear, secondsBetween } from './limiter.ts'
+
+const MIB = 1024 * 1024
+/** Of a node, however many there are. */
+const MIN_NODE_BYTES = MIB
+/** Behind a balancer an app's requests need not reach more nodes than these. */
+const MAX_NODES_SHARING = 4
+/** While a store fills, so many apps are held to this part of their bytes. */
+const HELD_APPS = 3
+const HELD_SHARE = 4
+const CELL_MS = 5 * MINUTE_MS
+const CELLS = HOUR_MS / CELL_MS
+/** Beyond it, apps that stored nothing for an hour are forgotten, at most once a minute. Only known apps are counted. */
+const MAX_APPS = 100_000
+
+type Limit = Pick<App, 'appId' | 'bytesPerMinute'>
+
+/** What this node has stored of an app since its start. */
+export interface BytesStored {
+  readonly lastHour: number
+  readonly today: number
+  /** Of a UTC minute of today. */
+  readonly highestMinute: number
+}
+
+class AppBytes {
+  /** Stored, in doubt or under way in this UTC minute. */
+  minute = 0
+  taken = 0
+  readonly #cells = new Float64Array(CELLS)
+  #cell = 0
+  #day = 0
+  #today = 0
+  #highest = 0
+  #storedMinute = 0
+  #inMinute = 0
+
+  turnTo(minute: number): void {
+    if (minute === this.minute) return
+    this.minute = minute
+    this.taken = 0
+  }
+
+  store(bytes: number, nowMs: number): void {
+    const minute = Math.floor(nowMs / MINUTE_MS)
+    this.#turnCells(nowMs)
+    this.#cells[this.#cell % CELLS] += bytes
+    if (minute !== this.#storedMinute) this.#inMinute = 0
+    this.#storedMinute = minute
+    this.#inMinute += bytes
+    this.#today += bytes
+    this.#highest = Math.max(this.#highest, this.#inMinute)
+  }
+
+  lastHour(nowMs: number): number {
+    this.#turnCells(nowMs)
+    return this.#cells.reduce((sum, bytes) => sum + bytes, 0)
+  }
+
+  stored(nowMs: number): BytesStored {
+    return { lastHour: this.lastHour(nowMs), today: this.#today, highestMinute: this.#highest }
+  }
+
+  #turnCells(nowMs: number): void {
+    const cell = Math.floor(nowMs / CELL_MS)
+    const passed = cell - this.#cell
+    // A step back of the clock by less than an hour counts in the newest cell; after a larger one, the hour begins anew.
+    if (passed <= 0 && passed > -CELLS) return
+    if (Math.abs(passed) >= CELLS) this.#cells.fill(0)
+    else for (let next = this.#cell + 1; next <= cell; next++) this.#cells[next % CELLS] = 0
+    this.#cell = cell
+    const day = Math.floor(nowMs / DAY_MS)
+    if (day === this.#day) return
+    this.#day = day
+    this.#today = 0
+    this.#highest = 0
+  }
+}
+
+export interface StoredBytesOptions {
+  readonly nowMs: () => number
+  /** Nodes that take events, as last seen. */
+  readonly nodes: () => number
+}
+
+export class StoredBytes {
+  readonly #options: StoredBytesOptions
+  readonly #apps = new Map<string, AppBytes>()
+  /** Stores that fill. */
+  readonly #filling = new Set<string>()
+  #held: ReadonlySet<string> = new Set()
+  /** In which those that are held were chosen. */
+  #heldMinute = 0
+  #sweptMinute = 0
+
+  constructor(options: StoredBytesOptions) {
+    this.#options = options
+  }
+
+  /** false: the minute has no room for them. A batch of any size has room in a minute in which the app stored nothing. */
+  take(app: Limit, bytes: number): boolean {
+    const minute = this.#minute()
+    const count = this.#countOf(app.appId, minute)
+    count.turnTo(minute)
+    if (count.taken > 0 && count.taken + bytes > this.#allowed(app, minute)) return false
+    count.taken += bytes
+    return true
+  }
+
+  /** They are certainly not stored. `takenAtMs`: when they were taken. */
+  giveBack({ appId }: Limit, bytes: number, takenAtMs: number): void {
+    const count = this.#apps.get(appId)
+    if (count?.minute === Math.floor(takenAtMs / MINUTE_MS)) count.taken -= bytes
+  }
+
+  /** They are stored, or may be. */
+  store({ appId }: Limit, bytes: number): void {
+    this.#countOf(appId, this.#minute()).store(bytes, this.#options.nowMs())
+  }
+
+  get secondsUntilRoom(): number {
+    return secondsBetween(this.#options.nowMs(), (this.#minute() + 1) * MINUTE_MS)
+  }
+
+  /** null: less than four fifths are used, and `always` is false. */
+  window(app: Limit, always: boolean): WindowView | null {
+    const minute = this.#minute()
+    const count = this.#apps.get(app.appId)
+    const used = count?.minute === minute ? count.taken : 0
+    const limit = this.#allowed(app, minute)
+    if (!always && !isNear(limit, used)) return null
+    const remaining = Math.max(0, limit - used)
+    return { name: 'bytes', limit, remaining, lengthSeconds: MINUTE_MS / 1000, resetSeconds: this.secondsUntilRoom }
+  }
+
+  /** A store of events fills, or has room again. */
+  hold(store: string, isHeld: boolean): void {
+    if (isHeld) this.#filling.add(store)
+    else this.#filling.delete(store)
+    this.#chooseHeld(this.#minute())
+  }
+
+  /** Those that stored most in the last hour, for a line of the log; empty: nobody stored anything. */
+  mostText(): string {
+    const most = this.#most().map(([appId, bytes]) => `${appId} ${formatBytes(bytes)}`)
+    if (most.length === 0) return ''
+    const what =
+      this.#filling.size === 0
+        ? ''
+        : `, and ${most.length === 1 ? 'is held to a quarter of its' : 'are held to a quarter of their'} bytes`
+    return `; most of the last hour on this node stored ${most.join(', ')}${what}`
+  }
+
+  /** Of each app that is asked for (null: all), the most of the last hour first. */
+  read(appId: string | null): [appId: string, stored: BytesStored][] {
+    const nowMs = this.#options.nowMs()
+    const asked = appId === null ? [...this.#apps] : [...this.#apps].filter(([id]) => id === appId)
+    const read = asked.map(([id, count]): [string, BytesStored] => [id, count.stored(nowMs)])
+    return read
+      .filter(([, { today, lastHour }]) => today + lastHour > 0)
+      .sort(([, one], [, other]) => other.lastHour - one.lastHour)
+  }
+
+  #minute(): number {
+    return Math.floor(this.#options.nowMs() / MINUTE_MS)
+  }
+
+  #allowed({ appId, bytesPerMinute }: Limit, minute: number): number {
+    const nodes = Math.min(this.#options.nodes(), MAX_NODES_SHARING)
+    const share = Math.max(MIN_NODE_BYTES, Math.floor(bytesPerMinute / nodes))
+    if (this.#filling.size === 0) return share
+    if (minute !== this.#heldMinute) this.#chooseHeld(minute)
+    return this.#held.has(appId) ? Math.floor(share / HELD_SHARE) : share
+  }
+
+  #chooseHeld(minute: number): void {
+    this.#heldMinute = minute
+    this.#held = new Set(this.#filling.size === 0 ? [] : this.#most().map(([appId]) => appId))
+  }
+
+  #most(): [appId: string, bytes: number][] {
+    const nowMs = this.#options.nowMs()
+    let most: [string, number][] = []
+    for (const [appId, count] of this.#apps) {
+      const bytes = count.lastHour(nowMs)
+      if (bytes > (most[HELD_APPS - 1]?.[1] ?? 0)) {
+        most = [...most, [appId, bytes] as [string, number]]
+          .sort(([, one], [, other]) => other - one)
+          .slice(0, HELD_APPS)
+      }
+    }
+    return most
+  }
+
+  #countOf(appId: string, minute: number): AppBytes {
+    let count = this.#apps.get(appId)
+    if (count === undefined) {
+      if (this.#apps.size >= MAX_APPS && minute !== this.#sweptMinute) this.#forgetIdle(minute)
+      count = new AppBytes()
+      this.#apps.set(appId, count)
+    }
+    return count
+  }
+
+  #forgetIdle(minute: number): void {
+    this.#sweptMinute = minute
+    const nowMs = this.#options.nowMs()
+    for (const [appId, count] of this.#apps)
+      if (count.minute !== minute && count.lastHour(nowMs) === 0) this.#apps.delete(appId)
+  }
+}

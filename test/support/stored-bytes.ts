@@ -1,0 +1,7 @@
+// Bytes that each app stores, as one node counts them, for tests of other parts.
+
+import { StoredBytes } from '../../src/limits/stored-bytes.ts'
+
+export function storedBytes(nowMs: () => number = Date.now): StoredBytes {
+  return new StoredBytes({ nowMs, nodes: () => 1 })
+}

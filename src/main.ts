@@ -8,11 +8,17 @@ import { program } from './program.ts'
 
 const { stdin, stdout, stderr, env } = process
 const args = process.argv.slice(2)
+// Its output may fail and it goes on.
+const isService = args[0] === 'serve'
 stdout.on('error', (error) => {
+  if (isService) return
   // EIO: the terminal is gone.
   if (errorCode(error) !== 'EPIPE' && errorCode(error) !== 'EIO') throw error
-  // A reader that closes the pipe early (`sluice tail | head`) ends a command successfully, but never the service.
-  if (args[0] !== 'serve') process.exit(EXIT.ok)
+  // A reader that closes the pipe early (`sluice tail | head`) ends a command successfully.
+  process.exit(EXIT.ok)
+})
+stderr.on('error', (error) => {
+  if (!isService) throw error
 })
 const terminal = stdout.isTTY
 const colour = terminal && (env.NO_COLOR ?? '') === ''

@@ -15,7 +15,7 @@ export class AdminBodies {
     return this.#usedBytes
   }
 
-  /** The whole body, or what refuses it. Rejects where the client leaves. */
+  /** The whole body, or what refuses it. */
   async read(request: IncomingMessage, maxBytes: number): Promise<Buffer | Answer> {
     // One in chunks does not tell its length.
     const isChunked = request.headers['transfer-encoding'] !== undefined
@@ -26,6 +26,10 @@ export class AdminBodies {
     this.#usedBytes += mostBytes
     try {
       return (await collect(request, mostBytes)) ?? tooLarge(maxBytes)
+    } catch (error) {
+      // The client left, or took too long: nobody reads the answer.
+      if (request.errored === null) throw error
+      return problem(400, 'bad_request', 'the body did not come whole')
     } finally {
       this.#usedBytes -= mostBytes
     }

@@ -75,6 +75,7 @@ export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number
 } & {
   /** The age at which segments are removed; null: never. */
   readonly journalKeepSeconds?: () => number | null
+  readonly linesDropped?: () => number
   /** Records in NATS that could not be used, each time that one came. */
   readonly badAppRecords?: () => number
   /** Measured some seconds ago; null: not known. Absent where no NATS is configured. */
@@ -125,6 +126,7 @@ export interface AuditSample {
 }
 
 export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
+  addLinesDropped(page, () => sampler().linesDropped?.() ?? 0)
   const gauge = ([name, help]: Named, read: Series['read']): void =>
     page.numbers(name, 'gauge', help, [{ labels: {}, read }])
   for (const [member, named] of entriesOf(NUMBERS)) gauge(named, () => sampler()[member]?.())
@@ -190,6 +192,12 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'part',
     () => sampler().degraded?.() ?? {},
   )
+}
+
+/** A supervisor has a log of its own. */
+export function addLinesDropped(page: MetricsPage, read: () => number): void {
+  const help = 'Lines of the log that were dropped, since its output did not take them.'
+  page.numbers('sluice_log_lines_dropped_total', 'counter', help, [{ labels: {}, read }])
 }
 
 function entriesOf<Table extends object>(table: Table): [keyof Table, Table[keyof Table]][] {

@@ -3,11 +3,15 @@
 
 import { hostname } from 'node:os'
 import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
-import { build as pretty } from 'pino-pretty'
+import { prettyFactory } from 'pino-pretty'
 import { type Alert, alertText } from '../contract/alert.ts'
+import { errorCode } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { printableJson } from '../lib/printable.ts'
+import { systemTimers, type Timers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
+import { LineWriter } from './line-writer.ts'
+import { Repeats } from './repeats.ts'
 
 export type Log = Logger
 
@@ -20,24 +24,55 @@ export interface LogOptions {
   readonly terminal: boolean
   readonly colour: boolean
   readonly fd?: number
+  readonly timers?: Pick<Timers, 'setTimeout'>
 }
 
-/** Writes are synchronous, so that the last line before a crash is written; the path of a request logs nothing. */
-export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
-  const destination = terminal
-    ? pretty({
-        destination: fd,
-        sync: true,
-        colorize: colour,
-        singleLine: true,
-        translateTime: 'HH:MM:ss.l',
-        ignore: 'node,version',
-      })
-    : pino.destination({ fd, sync: true })
-  return pino(
+export interface OpenedLog {
+  readonly log: Log
+  /** How many lines were dropped. */
+  readonly dropped: () => number
+  /** The process ends soon. Resolves when its last lines are written, or after a second. */
+  readonly written: () => Promise<void>
+  /** The process ends now: tries them until that second is over. */
+  readonly end: () => void
+}
+
+/** Marks the fields of a line that is never merged with others, and dropped last. */
+const KEPT = Symbol('kept')
+/** Of one text in a line: it may quote what came from outside. */
+const MAX_CHARACTERS = 4096
+const MAX_MEMBERS = 200
+const MAX_MEMBER_CHARACTERS = 500
+
+export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers }: LogOptions): OpenedLog {
+  const repeats = new Repeats(timers)
+  const lines = new LineWriter(fd, (dropped) =>
+    log.warn({ [KEPT]: true, dropped }, `${dropped} lines of the log were dropped: they could not be written`),
+  )
+  let isKept = false
+  const readable = { colorize: colour, singleLine: true, translateTime: 'HH:MM:ss.l', ignore: 'node,version' }
+  const pretty = prettyFactory(readable)
+  const log: Log = pino(
     {
-      // What a client sent may stand in a line, and pino-pretty prints it as it is.
-      ...(terminal ? { hooks: { streamWrite: printableJson } } : {}),
+      hooks: {
+        // What a client sent may stand in a line, and pino-pretty prints it as it is.
+        ...(terminal ? { streamWrite: (line) => pretty(printableJson(line)) } : {}),
+        logMethod(args, write, number) {
+          const [given, text = ''] = (typeof args[0] === 'object' ? args : [{}, args[0]]) as [object, string?]
+          const fields = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, shortened(value)]))
+          const message = String(shortened(text))
+          if (KEPT in given) {
+            isKept = true
+            write.call(this, fields, message)
+            isKept = false
+            return
+          }
+          repeats.line(causeOf(this, number, fields, message), (more) => {
+            if (more === 0) write.call(this, fields, message)
+            else write.call(this, { ...fields, repeated: more }, `${message} (${formatTimes(more)} in the last 10 s)`)
+          })
+        },
+      },
       level,
       // Lines of several nodes end up in one place.
       base: { node: NODE_NAME, version: packageVersion() },
@@ -46,8 +81,43 @@ export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
       serializers: { err: describeError },
       redact: ['app_key', 'appKey', '*.app_key', '*.appKey'],
     },
-    destination,
+    { write: (line) => lines.write(line, isKept) },
   )
+  return {
+    log,
+    dropped: () => lines.dropped,
+    written: () => {
+      repeats.end()
+      return lines.written()
+    },
+    end: () => {
+      repeats.end()
+      lines.end()
+    },
+  }
+}
+
+/** The same for all lines that say the same, but for which request it was; of an error its code and place count. */
+function causeOf(log: Log, level: number, fields: object, message: string): string {
+  const { err, request_id: _, ...others } = fields as { err?: unknown; request_id?: unknown }
+  return JSON.stringify([level, log.bindings(), message, placeOf(err), others])
+}
+
+function placeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { message, stack = '' } = error
+  const frames = stack.slice(stack.indexOf(message) + message.length)
+  return `${errorCode(error)}${frames.slice(0, MAX_CHARACTERS)}`
+}
+
+function formatTimes(count: number): string {
+  return count === 1 ? 'once more' : `${count} times more`
+}
+
+function shortened(value: unknown, mostCharacters = MAX_CHARACTERS): unknown {
+  if (Array.isArray(value)) return value.slice(0, MAX_MEMBERS).map((member) => shortened(member, MAX_MEMBER_CHARACTERS))
+  if (typeof value !== 'string' || value.length <= mostCharacters) return value
+  return `${value.slice(0, mostCharacters)}… (${value.length} characters)`
 }
 
 /** Logs the notices of one part. */
@@ -57,12 +127,19 @@ export function noticeTo(log: Log, part: string): OnNotice {
 
 /** An alert is a line of its own. */
 export function alertsTo(log: Log): (alert: Alert) => void {
-  return (alert) => log.info({ part: 'alerts', alert }, alertText(alert))
+  return (alert) => log.info({ [KEPT]: true, part: 'alerts', alert }, alertText(alert))
+}
+
+/** Who changed an app. */
+export function logChange(log: Log, { app, what, by }: { app: string; what: string; by: string }): void {
+  log.info({ [KEPT]: true, app, by }, `app ${app} was ${what} over HTTP`)
 }
 
 /** Only these members are safe to log: an error's other members may hold secrets. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) }
-  const { type, message, stack } = stdSerializers.err(error)
+  const { type, ...texts } = stdSerializers.err(error)
+  const message = shortened(texts.message)
+  const stack = shortened(texts.stack)
   return 'code' in error ? { type, code: error.code, message, stack } : { type, message, stack }
 }

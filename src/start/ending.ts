@@ -1,5 +1,7 @@
 // How the service ends: after a drain on a signal, by the watchdog where the drain takes too long, or at once on a bug.
 
+import { closeSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
@@ -21,6 +23,8 @@ export interface EndingOptions {
   /** How long `stop` may take before the process ends anyway. */
   readonly watchdogMs: number
   readonly stop: () => Promise<void>
+  /** Resolves when the lines of the log are written, or cannot be. */
+  readonly written: () => Promise<void>
   readonly exit: (code: number) => void
   /** What a second signal does: `end`, the default, ends the process at once. */
   readonly again?: 'end' | 'ignore'
@@ -28,7 +32,7 @@ export interface EndingOptions {
 
 /** What to do on SIGTERM and SIGINT. */
 export function signalHandler(options: EndingOptions): (signal: string) => void {
-  const { log, clock, watchdogMs, stop, exit, again = 'end' } = options
+  const { log, clock, watchdogMs, stop, written, exit, again = 'end' } = options
   let firstAtMs: number | null = null
   return (signal) => {
     if (firstAtMs !== null) {
@@ -54,28 +58,35 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
       exit(EXIT.failed)
       return
     }
+    await written()
     log.info('stopped')
     exit(EXIT.ok)
   }
 }
 
+/** Calls `end` when the process ends in any way but by a signal. */
+export function atExit(end: () => void): void {
+  const terminals = [0, 1, 2].filter((fd) => isatty(fd))
+  process.on('exit', () => {
+    end()
+    // Node resets each terminal, and aborts where one has been closed.
+    for (const fd of terminals) if (!isatty(fd)) closeSync(fd)
+  })
+}
+
 export type LibraryFaults = Record<Library, number>
 
-/** Between two log lines about the same library. */
-const LIBRARY_LINE_MS = 10_000
-
 /** Handles what nobody caught, from now on. Counts in what it returns the faults of client libraries, which end nothing. */
-export function handleBugs(log: Log, clock: Clock, exit: (code: number) => void): LibraryFaults {
+export function handleBugs(log: Log, exit: (code: number) => void): LibraryFaults {
   Error.stackTraceLimit = STACK_FRAMES
   const faults = { ioredis: 0, nats: 0 }
-  process.on('uncaughtException', bugHandler({ log, clock, exit, faults }, 'an error was not caught'))
-  process.on('unhandledRejection', bugHandler({ log, clock, exit, faults }, 'a rejection was not handled'))
+  process.on('uncaughtException', bugHandler({ log, exit, faults }, 'an error was not caught'))
+  process.on('unhandledRejection', bugHandler({ log, exit, faults }, 'a rejection was not handled'))
   return faults
 }
 
 export interface BugHandling {
   readonly log: Log
-  readonly clock: Clock
   readonly exit: (code: number) => void
   /** Incremented here. */
   readonly faults: LibraryFaults
@@ -85,8 +96,7 @@ export interface BugHandling {
  * After a broken invariant no state can be trusted: log it and exit, so that a new process recovers from the journal. What a client library
  * left undone is no invariant of ours: its calls have failed, or its connection is dropped.
  */
-export function bugHandler({ log, clock, exit, faults }: BugHandling, what: string): (error: unknown) => void {
-  let loggedAtMs = Number.NEGATIVE_INFINITY
+export function bugHandler({ log, exit, faults }: BugHandling, what: string): (error: unknown) => void {
   return (error) => {
     const library = libraryAtFault(error)
     if (library === null) {
@@ -95,8 +105,6 @@ export function bugHandler({ log, clock, exit, faults }: BugHandling, what: stri
       return
     }
     faults[library] += 1
-    if (clock() - loggedAtMs < LIBRARY_LINE_MS) return
-    loggedAtMs = clock()
     const advice = 'this process goes on, and clients notice nothing of it'
     log.error(
       { library, err: error },

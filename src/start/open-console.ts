@@ -26,7 +26,7 @@ import { readValueFile } from '../lib/value-file.ts'
 import { packageVersion } from '../lib/version.ts'
 import type { StoredBytes } from '../limits/stored-bytes.ts'
 import type { Sampler } from '../observe/gauges.ts'
-import { type Log, NODE_NAME } from '../observe/log.ts'
+import { type Log, logChange, NODE_NAME } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { LastUses } from '../records/last-uses.ts'
 import type { Config } from '../settings/config.ts'
@@ -197,7 +197,7 @@ function openFaces(config: Config, shown: Omit<InspectionOptions, 'timers'>, { l
     withRecords,
     whyFixed: () => whyFixed(config),
     inspection,
-    onChange: ({ app, what, by }) => log.info({ app, by }, `app ${app} was ${what} over HTTP`),
+    onChange: (change) => logChange(log, change),
     nowMs,
   })
   const routes = new Console({

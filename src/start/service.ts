@@ -35,8 +35,6 @@ import { startPortal } from './open-portal.ts'
 import { openStores } from './open-stores.ts'
 import { Started } from './started.ts'
 
-/** Between two log lines about too many connections. */
-const CONNECTIONS_LOG_INTERVAL_MS = 60_000
 /** Bodies that are still arriving may take a quarter as many bytes as the ring holds. */
 const GATHERING_SHARE = 4
 /** A drain ends early after this long without a request: the open connections have nothing more to send. */
@@ -47,6 +45,7 @@ const FLUSH_RESERVE_MS = 2000
 
 export interface SluiceContext {
   readonly log: Log
+  readonly linesDropped?: () => number
   readonly clock: Clock
   /** True for one of several worker processes: they share the public port, and the supervisor has the admin port. */
   readonly supervised?: boolean
@@ -58,7 +57,7 @@ export type Sluice = Awaited<ReturnType<typeof startSluice>>
 
 /** Throws a StartError for what an operator must fix. */
 export async function startSluice(config: Config, context: SluiceContext) {
-  const { log, clock, supervised = false } = context
+  const { log, linesDropped = () => 0, clock, supervised = false } = context
   // While code is compiled the first requests live long. V8 would conclude that all requests do, and allocate later
   // ones in the old generation, where only a full collection frees them: ten times the bytes to move.
   setFlagsFromString('--no-allocation-site-pretenuring')
@@ -67,7 +66,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
     const metrics = createMetrics({ version: packageVersion(), libraryFaults: context.libraryFaults })
     // The admin port answers probes while a long journal is read.
     let health: Health = { ready: () => false, parts: () => [servicePart('starting')] }
-    let gauges: Sampler = { ready: () => false, draining: () => false }
+    let gauges: Sampler = { linesDropped, ready: () => false, draining: () => false }
     metrics.sampleFrom(gauges)
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
     const turnClock = new TurnClock(clock)
@@ -140,6 +139,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
     let server: Server | null = null
     let certificates: CertificateWatch | null = null
     gauges = {
+      linesDropped,
       ringUsedBytes: () => ring.usedBytes,
       ringSizeBytes: () => ring.sizeBytes,
       ringRequests: () => ring.requests,
@@ -159,7 +159,6 @@ export async function startSluice(config: Config, context: SluiceContext) {
       ready: isReady,
       parts: () => (draining ? [servicePart('stopping'), ...stores.parts()] : stores.parts()),
     }
-    let nextWarnMs = 0
     const certificate = config.tls === null ? null : await readCertificate(config.tls)
     const opened = await startServer({
       host: config.publicHost,
@@ -179,8 +178,6 @@ export async function startSluice(config: Config, context: SluiceContext) {
         process.exit(EXIT.failed)
       },
       onTooMany: () => {
-        if (performance.now() < nextWarnMs) return
-        nextWarnMs = performance.now() + CONNECTIONS_LOG_INTERVAL_MS
         const text = 'too many connections: new ones are closed at once; see SLUICE_MAX_CONNECTIONS'
         log.warn({ most: config.maxConnections }, text)
       },

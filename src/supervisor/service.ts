@@ -16,10 +16,16 @@ const WORKER = new URL('./worker.js', import.meta.url)
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-export function superviseService(config: Config, { log, env }: { log: Log; env: Environment }) {
+interface SupervisorContext {
+  readonly log: Log
+  readonly linesDropped: () => number
+  readonly env: Environment
+}
+
+export function superviseService(config: Config, { log, linesDropped, env }: SupervisorContext) {
   // The watchdog of a worker process ends it before that, unless its event loop hangs.
   const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
-  const supervisor = new Supervisor({ log, processes: config.processes, killAfterMs })
+  const supervisor = new Supervisor({ log, linesDropped, processes: config.processes, killAfterMs })
   let admin: AdminServer | null = null
   let portal: AdminServer | null = null
   let console: SupervisorConsole | null = null

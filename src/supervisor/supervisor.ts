@@ -1,13 +1,16 @@
 // Several worker processes as one service: one start, one page of metrics, one state of health, one stop.
 
 import { type AskedHealth, type Part, servicePart } from '../contract/health.ts'
+import { addLinesDropped } from '../observe/gauges.ts'
 import type { Log } from '../observe/log.ts'
-import { mergePages, PAGE_CONTENT_TYPE } from '../observe/merged-page.ts'
+import { mergePages, PAGE_CONTENT_TYPE, readPage } from '../observe/merged-page.ts'
 import { MetricsPage } from '../observe/page.ts'
 import { type StartWorker, WorkerSlot } from './worker-slot.ts'
 
 export interface SupervisorOptions {
   readonly log: Log
+  /** By this process itself. */
+  readonly linesDropped: () => number
   readonly processes: number
   /** How long a worker process may drain before it is killed. */
   readonly killAfterMs: number
@@ -22,7 +25,7 @@ export class Supervisor {
   #hasStarted = false
   #isStopping = false
 
-  constructor({ log, processes, killAfterMs }: SupervisorOptions) {
+  constructor({ log, linesDropped, processes, killAfterMs }: SupervisorOptions) {
     this.#slots = Array.from({ length: processes }, (_, at) => new WorkerSlot(at + 1, log))
     this.#killAfterMs = killAfterMs
     const slots = this.#slots
@@ -32,6 +35,7 @@ export class Supervisor {
     this.#ownPage.numbers('sluice_worker_restarts_total', 'counter', 'Worker processes started after one that ended.', [
       { labels: {}, read: () => slots.reduce((restarts, slot) => restarts + slot.restarts, 0) },
     ])
+    addLinesDropped(this.#ownPage, linesDropped)
   }
 
   /** Resolves when all serve. Rejects with a StartError where one cannot; the others run until `stop`. */
@@ -45,7 +49,8 @@ export class Supervisor {
   async scrape(): Promise<string> {
     const answered = await Promise.all(this.#slots.map((slot) => slot.refresh()))
     // No await from here on, so that a later page never shows smaller counters.
-    return mergePages(this.#slots.map((slot, at) => slot.counted(answered[at]))) + this.#ownPage.text()
+    const pages = this.#slots.map((slot, at) => slot.counted(answered[at]))
+    return mergePages([...pages, readPage(this.#ownPage.text())])
   }
 
   /**

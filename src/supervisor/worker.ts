@@ -6,7 +6,7 @@ import { StartError } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
 import { type Log, openLog } from '../observe/log.ts'
 import { readConfig } from '../settings/config.ts'
-import { handleBugs, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
+import { atExit, handleBugs, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
 import { type Sluice, startSluice } from '../start/service.ts'
 import type { Asking, Question, Report } from './messages.ts'
 
@@ -14,14 +14,24 @@ async function main(slot: number): Promise<void> {
   const config = readConfig(process.env)
   const terminal = process.stdout.isTTY
   const colour = terminal && (process.env['NO_COLOR'] ?? '') === ''
-  const log = openLog({ level: config.logLevel, terminal, colour }).child({ worker: slot })
+  const lines = openLog({ level: config.logLevel, terminal, colour })
+  atExit(lines.end)
+  const log = lines.log.child({ worker: slot })
   const exit = (code: number): never => process.exit(code)
-  const libraryFaults = handleBugs(log, systemClock, exit)
+  const libraryFaults = handleBugs(log, exit)
   // Before the service has started there is nothing to drain.
   let stop = async (): Promise<void> => {}
   const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
   // A terminal or a service manager may signal all processes, and the supervisor then signals the worker processes again.
-  const onSignal = signalHandler({ log, clock: systemClock, watchdogMs, stop: () => stop(), exit, again: 'ignore' })
+  const onSignal = signalHandler({
+    log,
+    clock: systemClock,
+    watchdogMs,
+    stop: () => stop(),
+    written: lines.written,
+    exit,
+    again: 'ignore',
+  })
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   // From the supervisor, or for all processes of a terminal.
@@ -29,7 +39,13 @@ async function main(slot: number): Promise<void> {
   process.on('SIGHUP', () => reread())
   process.once('disconnect', () => onSignal('supervisor gone'))
 
-  const sluice = await startSluice(config, { log, clock: systemClock, supervised: true, libraryFaults })
+  const sluice = await startSluice(config, {
+    log,
+    linesDropped: lines.dropped,
+    clock: systemClock,
+    supervised: true,
+    libraryFaults,
+  })
   stop = async () => {
     await sluice.stop()
     await report(await answer('page', sluice, log))

@@ -314,7 +314,7 @@ describe('a service of which one store is replaced', () => {
       ...parts,
     })
     const config = readConfig({ PORT: '0', HOST: '127.0.0.1', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: folder })
-    const log = openLog({ level: 'info', terminal: false, colour: false, fd: openSync(logFile, 'a') })
+    const { log } = openLog({ level: 'info', terminal: false, colour: false, fd: openSync(logFile, 'a') })
     const sluice = await startSluice(config, { log, clock: systemClock })
     onTestFinished(() => sluice.stop())
     const output = (): string => readFileSync(logFile, 'utf8')

@@ -5,13 +5,15 @@ import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
+import { printableLines } from '../../lib/printable.ts'
 import { systemTimers } from '../../lib/timers.ts'
-import { type Log, openLog } from '../../observe/log.ts'
+import { LineWriter } from '../../observe/line-writer.ts'
+import { type Log, type OpenedLog, openLog } from '../../observe/log.ts'
 import { type Config, openFilesProblem, readConfig } from '../../settings/config.ts'
 import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
-import { handleBugs, type LibraryFaults, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
+import { atExit, handleBugs, type LibraryFaults, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
 import type { Sluice } from '../../start/service.ts'
-import { readFlags, type Shell, say } from '../shell.ts'
+import { readFlags, type Shell } from '../shell.ts'
 import { demoBanner } from './demo.ts'
 import { watchParent } from './parent.ts'
 
@@ -64,13 +66,15 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const config = readConfig(shell.env)
   const problem = openFilesProblem(config)
   if (problem !== null) throw new ConfigError([problem])
-  const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
+  const lines = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
+  atExit(lines.end)
+  const { log } = lines
   warnOfEnvFile(shell.env, log)
   const exit = (code: number): never => process.exit(code)
-  const libraryFaults = handleBugs(log, shell.clock, exit)
+  const libraryFaults = handleBugs(log, exit)
   // Before the service has started there is nothing to drain.
   let service: Service | null = null
-  onSignals(config, log, shell, () => service)
+  onSignals(config, lines, shell, () => service)
 
   // Before any other module loads the engine, and here so that several processes warn only once.
   const engine = await loadEngine()
@@ -78,13 +82,16 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 
   service =
     config.processes > 1
-      ? await severalProcesses(config, log, shell)
-      : await oneProcess(config, log, shell, libraryFaults)
+      ? await severalProcesses(config, lines, shell)
+      : await oneProcess(config, lines, shell, libraryFaults)
   const { publicPort, adminPort, portalPort, demoApp, hasConsole } = await service.start()
   if (demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
     const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false, hasConsole }
-    await say(shell, demoBanner(publicAddress, adminAddress, demoApp.appKey))
+    // stderr may stall or fail as well.
+    const banner = new LineWriter(2, () => {})
+    banner.write(printableLines(demoBanner(publicAddress, adminAddress, demoApp.appKey)), true)
+    await banner.written()
   }
   // After the banner, so that a terminal shows this line last.
   const console = hasConsole ? 'on' : 'off: SLUICE_CONSOLE_TOKEN opens it'
@@ -108,12 +115,17 @@ function warnOfEnvFile(env: Shell['env'], log: Log): void {
   log.warn({ settings }, `these settings are only in .env, which sluice does not read: ${advice}`)
 }
 
-async function oneProcess(config: Config, log: Log, { clock }: Shell, libraryFaults: LibraryFaults): Promise<Service> {
+async function oneProcess(
+  config: Config,
+  { log, dropped: linesDropped }: OpenedLog,
+  { clock }: Shell,
+  libraryFaults: LibraryFaults,
+): Promise<Service> {
   const { startSluice } = await import('../../start/service.ts')
   let sluice: Sluice | null = null
   return {
     start: async () => {
-      sluice = await startSluice(config, { log, clock, libraryFaults })
+      sluice = await startSluice(config, { log, linesDropped, clock, libraryFaults })
       return sluice
     },
     stop: async () => sluice?.stop(),
@@ -122,12 +134,21 @@ async function oneProcess(config: Config, log: Log, { clock }: Shell, libraryFau
   }
 }
 
-async function severalProcesses(config: Config, log: Log, { env }: Shell): Promise<Service> {
+async function severalProcesses(
+  config: Config,
+  { log, dropped: linesDropped }: OpenedLog,
+  { env }: Shell,
+): Promise<Service> {
   const { superviseService } = await import('../../supervisor/service.ts')
-  return superviseService(config, { log, env })
+  return superviseService(config, { log, linesDropped, env })
 }
 
-function onSignals(config: Config, log: Log, { clock, env }: Shell, service: () => Service | null): void {
+function onSignals(
+  config: Config,
+  { log, written }: OpenedLog,
+  { clock, env }: Shell,
+  service: () => Service | null,
+): void {
   // A supervisor has to outlast the watchdogs of its worker processes.
   const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
   const onSignal = signalHandler({
@@ -135,6 +156,7 @@ function onSignals(config: Config, log: Log, { clock, env }: Shell, service: () 
     clock,
     watchdogMs: config.shutdownMs + graceMs,
     stop: async () => service()?.stop(),
+    written,
     exit: (code) => {
       service()?.kill()
       process.exit(code)

@@ -2,8 +2,9 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import type { Alert } from '../../../src/contract/alert.ts'
 import { packageVersion } from '../../../src/lib/version.ts'
-import { type Log, type LogOptions, noticeTo, openLog } from '../../../src/observe/log.ts'
+import { alertsTo, type Log, type LogOptions, logChange, noticeTo, openLog } from '../../../src/observe/log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -12,7 +13,9 @@ let files = 0
 function written(use: (log: Log) => void, options: Partial<LogOptions> = {}): string {
   const path = join(folder, `${files++}.log`)
   const fd = openSync(path, 'w')
-  use(openLog({ level: 'info', terminal: false, colour: false, fd, ...options }))
+  const { log, end } = openLog({ level: 'info', terminal: false, colour: false, fd, ...options })
+  use(log)
+  end()
   const text = readFileSync(path, 'utf8')
   closeSync(fd)
   return text
@@ -69,4 +72,55 @@ test('on a terminal a line is readable, and coloured only on request', () => {
   expect(plain).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: listening \{"port":1\}\n$/)
   const coloured = written((log) => log.info('listening'), { terminal: true, colour: true })
   expect(coloured).toContain('\u001b[')
+})
+
+function entries(use: (log: Log) => void): Record<string, unknown>[] {
+  const lines = written(use).trim().split('\n')
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+test('what the same cause repeats is one line, and one with the count', () => {
+  const fault = (message: string) => new Error(message)
+  const found = entries((log) => {
+    for (const id of ['a', 'b', 'c']) log.error({ err: fault(`fault of ${id}`), request_id: id }, 'bug')
+  })
+  expect(found).toMatchObject([
+    { msg: 'bug', request_id: 'a', err: { message: 'fault of a' } },
+    { msg: 'bug (2 times more in the last 10 s)', repeated: 2, request_id: 'c', err: { message: 'fault of c' } },
+  ])
+})
+
+test('lines that differ in anything else are of other causes', () => {
+  const found = entries((log) => {
+    log.error({ err: new Error('here') }, 'bug')
+    log.error({ err: new Error('there') }, 'bug')
+    log.error({ err: Object.assign(new Error('there'), { code: 'ENOSPC' }) }, 'bug')
+    log.warn('bug')
+    log.child({ worker: 1 }).warn('bug')
+    log.child({ worker: 2 }).warn('bug')
+    log.warn({ problem: 'full' }, 'bug')
+    log.warn({ problem: 'gone' }, 'bug')
+  })
+  expect(found.map(({ msg }) => msg)).toEqual(Array(8).fill('bug'))
+})
+
+test('alerts, and who changed an app, are written each time', () => {
+  const alert = { id: 'x', at: '2026-11-28T00:00:00Z', app_id: 'shop', kind: 'back', window: 'day' } as unknown as Alert
+  const found = entries((log) => {
+    for (let count = 0; count < 3; count++) {
+      alertsTo(log)(alert)
+      logChange(log, { app: 'shop', what: 'changed', by: 'token' })
+    }
+  })
+  expect(found).toHaveLength(6)
+  expect(found[1]).toMatchObject({ app: 'shop', by: 'token', msg: 'app shop was changed over HTTP' })
+})
+
+test('a text that quotes much is cut', () => {
+  const long = 'x'.repeat(1_000_000)
+  const text = written((log) => {
+    log.warn({ problem: long, reasons: Array(1000).fill(long), err: new Error(long) }, long)
+  })
+  expect(text.length).toBeLessThan(150_000)
+  expect(JSON.parse(text)).toMatchObject({ msg: expect.stringMatching(/^x{4096}… \(1000000 characters\)$/) })
 })

@@ -33,7 +33,7 @@ afterEach(async () => {
 /** `behaviours` by slot; a slot that is not named serves. */
 function supervise(processes: number, behaviours: Record<number, Behaviour>, killAfterMs = 10_000) {
   const log = { info: NOBODY, warn: NOBODY, error: NOBODY, child: () => log } as unknown as Log
-  const supervisor = new Supervisor({ log, processes, killAfterMs })
+  const supervisor = new Supervisor({ linesDropped: () => 2, log, processes, killAfterMs })
   const children: Started['children'] = {}
   const startWorker = (slot: number): ChildProcess => {
     const { how = 'serves', requests = 0 } = behaviours[slot] ?? {}

@@ -33,7 +33,7 @@ LABEL org.opencontainers.image.title="sluice" \
 # A container's own loopback is out of reach of every probe and of Prometheus: whether anybody else gets to the admin
 # port is decided by what is published, and by network policy.
 ENV NODE_ENV=production \
-    SLUICE_ADMIN_HOST=0.0.0.0 \
+    SLUICE_ADMIN_HOST=:: \
     SLUICE_DATA_DIR=/var/lib/sluice
 WORKDIR /opt/sluice
 # The data folder belongs to the user before it becomes a volume, so that a fresh volume does too. The link makes

@@ -6,7 +6,7 @@ const { SLUICE_ADMIN_HOST, SLUICE_ADMIN_PORT } = process.env
 
 // Empty counts as unset, as the service has it. Whoever listens on every address listens on loopback.
 const host = SLUICE_ADMIN_HOST || '127.0.0.1'
-const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
+const address = host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host
 
 try {
   const answer = await fetch(`http://${address}:${SLUICE_ADMIN_PORT || '9090'}/livez`, {

@@ -1,6 +1,7 @@
 // Binds a server of Node's own to an address, and says in words why it cannot.
 
 import { type AddressInfo, createServer, type Server } from 'node:net'
+import { hostAndPort } from '../lib/admin-address.ts'
 import { errorCode } from '../lib/errors.ts'
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -18,6 +19,19 @@ export interface Place {
     | 'HOST and PORT'
     | 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT'
     | 'SLUICE_PORTAL_HOST and SLUICE_PORTAL_PORT'
+}
+
+/** IPv6 and IPv4 on one socket, whatever the system's default is: neither Node nor the engine asks for IPv6 alone. */
+export const EVERY_ADDRESS = '::'
+
+/** Whether the system has IPv6; else `EVERY_ADDRESS` is 0.0.0.0. */
+export async function hasIpv6(): Promise<boolean> {
+  const server = createServer()
+  const error = await new Promise<Error | null>((resolve) => {
+    server.once('error', resolve)
+    server.listen({ host: EVERY_ADDRESS, port: 0, exclusive: true }, () => server.close(() => resolve(null)))
+  })
+  return !['EAFNOSUPPORT', 'EADDRNOTAVAIL'].includes(errorCode(error) ?? '')
 }
 
 /** Resolves with the port. Rejects with an Error that names the address, its settings and the reason. */
@@ -39,5 +53,5 @@ export async function findPort(place: Place): Promise<number> {
 }
 
 export function refusal({ host, port, settings }: Place, why: string): Error {
-  return new Error(`cannot listen on ${host}:${port}, which ${settings} name: ${why}`)
+  return new Error(`cannot listen on ${hostAndPort(host, port)}, which ${settings} name: ${why}`)
 }

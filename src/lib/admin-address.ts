@@ -38,6 +38,11 @@ export async function readAdminAddress(directory: string): Promise<AdminAddress 
   throw new StartError(`${path} is damaged: set SLUICE_ADMIN_PORT to the admin_port that the service logged`)
 }
 
+/** As it stands in a URL. */
+export function hostAndPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
 /** What reaches an address from this machine: one for all interfaces is reached as localhost. */
 export function hostToReach(host: string): string {
   return host === '0.0.0.0' || host === '::' ? 'localhost' : host

@@ -1,5 +1,6 @@
 // Parses NATS_URL into servers and credentials. Errors and texts for the log never hold a password.
 
+import { hostAndPort } from '../lib/admin-address.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { readValueFile } from '../lib/value-file.ts'
 
@@ -81,7 +82,7 @@ export function parseNatsUrl(url: string): UrlParts {
 
 /** `host:port`, for the log. */
 export function serverText({ host, port }: NatsServer): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  return hostAndPort(host, port)
 }
 
 function readFileOf(path: string): string {

@@ -1,5 +1,6 @@
 // A connection to Redis for one command, which fails with a reason where Redis is away, rather than wait for it.
 
+import { hostAndPort } from '../lib/admin-address.ts'
 import { orStartError, StartError } from '../lib/errors.ts'
 import { type RedisAccess, toRedisAddress } from '../redis/address.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
@@ -20,7 +21,7 @@ export interface CommandRedis {
 /** Throws a StartError where Redis cannot be reached. */
 export async function withRedis<T>(access: RedisAccess, use: (redis: CommandRedis) => Promise<T>): Promise<T> {
   const { host, port } = orStartError(() => toRedisAddress(access))
-  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  const place = hostAndPort(host, port)
   const connection = await connect(access, place)
   try {
     return await use({

@@ -166,7 +166,7 @@ function toConfig(values: Values, env: Environment, machine: Machine) {
     adminPort: values.SLUICE_ADMIN_PORT,
     /** The operator named the port, so commands ask there. */
     adminPortNamed: isSet(env, 'SLUICE_ADMIN_PORT'),
-    adminHost: values.SLUICE_ADMIN_HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0'),
+    adminHost: values.SLUICE_ADMIN_HOST ?? (embedded ? '127.0.0.1' : '::'),
     /** Opens the console; null: it is there on a loopback address only. */
     consoleToken: values.SLUICE_CONSOLE_TOKEN,
     /** Holds the token now; null: no file does. */

@@ -32,14 +32,14 @@ const DECODERS = ['scanner', 'simdjson'] as const
 /** In the order in which help and docs/settings.md show them. */
 export const SETTINGS = {
   PORT: wholeNumber({ fallback: 8080, min: 0, max: 65_535 }, 'port for events; 0 lets the system choose'),
-  HOST: host('0.0.0.0', '0.0.0.0', 'address that the port for events listens on'),
+  HOST: host('::', 'every address (::, IPv6 and IPv4)', 'address that the port for events listens on'),
   SLUICE_ADMIN_PORT: wholeNumber(
     { fallback: 9090, min: 0, max: 65_535 },
     'port for the console, /metrics, /livez and /readyz; 0 lets the system choose',
   ),
   SLUICE_ADMIN_HOST: host(
     null,
-    '127.0.0.1, or 0.0.0.0 with REDIS_URL and NATS_URL',
+    '127.0.0.1, or every address (::) with REDIS_URL and NATS_URL',
     'address that the admin port listens on; /metrics and the probes ask for no password',
   ),
   SLUICE_CONSOLE_TOKEN: secret(

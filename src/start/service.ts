@@ -29,6 +29,7 @@ import { Ingest } from '../request/ingest.ts'
 import type { FaultStage } from '../request/parts.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
+import { withOwnAddresses } from './addresses.ts'
 import type { LibraryFaults } from './ending.ts'
 import { openConsole } from './open-console.ts'
 import { startPortal } from './open-portal.ts'
@@ -56,8 +57,9 @@ export interface SluiceContext {
 export type Sluice = Awaited<ReturnType<typeof startSluice>>
 
 /** Throws a StartError for what an operator must fix. */
-export async function startSluice(config: Config, context: SluiceContext) {
+export async function startSluice(given: Config, context: SluiceContext) {
   const { log, linesDropped = () => 0, clock, supervised = false } = context
+  const config = await withOwnAddresses(given, noticeTo(log, 'node'))
   // While code is compiled the first requests live long. V8 would conclude that all requests do, and allocate later
   // ones in the old generation, where only a full collection frees them: ten times the bytes to move.
   setFlagsFromString('--no-allocation-site-pretenuring')

@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { type AdminServer, startAdmin } from '../http/admin.ts'
 import { findPort } from '../http/port.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
-import type { Log } from '../observe/log.ts'
+import { type Log, noticeTo } from '../observe/log.ts'
 import type { Config } from '../settings/config.ts'
+import { withOwnAddresses } from '../start/addresses.ts'
 import { WATCHDOG_GRACE_MS } from '../start/ending.ts'
 import { openSupervisorConsole, type SupervisorConsole } from '../start/open-console.ts'
 import { startPortal } from '../start/open-portal.ts'
@@ -22,10 +23,10 @@ interface SupervisorContext {
   readonly env: Environment
 }
 
-export function superviseService(config: Config, { log, linesDropped, env }: SupervisorContext) {
+export function superviseService(given: Config, { log, linesDropped, env }: SupervisorContext) {
   // The watchdog of a worker process ends it before that, unless its event loop hangs.
-  const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
-  const supervisor = new Supervisor({ log, linesDropped, processes: config.processes, killAfterMs })
+  const killAfterMs = given.shutdownMs + WATCHDOG_GRACE_MS
+  const supervisor = new Supervisor({ log, linesDropped, processes: given.processes, killAfterMs })
   let admin: AdminServer | null = null
   let portal: AdminServer | null = null
   let console: SupervisorConsole | null = null
@@ -48,6 +49,7 @@ export function superviseService(config: Config, { log, linesDropped, env }: Sup
     start: async () => {
       try {
         const { health } = supervisor
+        const config = await withOwnAddresses(given, noticeTo(log, 'node'))
         console = await openSupervisorConsole(config, log)
         admin = await startAdmin({
           host: config.adminHost,

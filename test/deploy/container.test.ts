@@ -62,7 +62,7 @@ describe('the Dockerfile', () => {
   })
 
   it('sets what the service knows, and opens the admin port to probes from outside', () => {
-    expect(readConfig(environment)).toMatchObject({ adminHost: '0.0.0.0', dataDirectory: '/var/lib/sluice' })
+    expect(readConfig(environment)).toMatchObject({ adminHost: '::', dataDirectory: '/var/lib/sluice' })
   })
 
   it('names the version of the package', () => {

@@ -157,7 +157,7 @@ describe.each([
     const listens = { events: config.publicPort, admin: config.adminPort }
     const opens = portsOf(sluice.pod).map(({ name, containerPort }) => [name, containerPort])
     expect(Object.fromEntries(opens)).toEqual(listens)
-    expect([config.publicHost, config.adminHost, config.embedded]).toEqual(['0.0.0.0', '0.0.0.0', false])
+    expect([config.publicHost, config.adminHost, config.embedded]).toEqual(['::', '::', false])
     expect(env, 'there would be a thread for each core of the machine').toHaveProperty('SLUICE_PARSERS')
     expect(workload(objects, 'nats').replicas).toBeGreaterThanOrEqual(config.stream.replicas)
     const pods = workloads.flatMap(({ name, replicas = 1 }) =>

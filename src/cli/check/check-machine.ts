@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { headlineOf } from '../../contract/health.ts'
 import { EXPIRY_WARNING_DAYS, readCertificate } from '../../http/certificate.ts'
-import { hostToReach } from '../../lib/admin-address.ts'
+import { hostAndPort, hostToReach } from '../../lib/admin-address.ts'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { nearestFolder } from '../../lib/folder.ts'
 import { DAY_MS } from '../../lib/spans.ts'
@@ -91,7 +91,7 @@ export const PORTAL_PROBE = { path: '/', answer: /^HTTP\/1\.1 421 / }
 
 export async function portFinding(part: string, place: Place, running: boolean): Promise<Finding> {
   if (place.port === 0) return finding(part, 'ok', 'the system chooses one')
-  const shown = `${place.host}:${place.port}`
+  const shown = hostAndPort(place.host, place.port)
   const code = await listenProblem(place)
   if (code === null) return finding(part, 'ok', `${shown} is free`)
   if (code !== 'EADDRINUSE') return finding(part, 'FAIL', `cannot listen on ${shown}: ${code}`)

@@ -6,6 +6,7 @@ import { ConfigError, errorMessage } from '../../lib/errors.ts'
 import { isLocked } from '../../lib/lock.ts'
 import { isMissing, readRecordsFile } from '../../records/app-records.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
+import { withOwnAddresses } from '../../start/addresses.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
 import { formatCount, formatTable, printable } from '../table.ts'
 import { clockFindings } from './check-clocks.ts'
@@ -89,7 +90,8 @@ function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
 }
 
 /** A node of a cluster has no folder to lock, so only its ports show whether it runs. */
-async function localFindings(config: Config): Promise<Finding[]> {
+async function localFindings(given: Config): Promise<Finding[]> {
+  const config = await withOwnAddresses(given, () => {})
   const { adminHost, adminPort, dataDirectory, embedded, portal, publicHost, publicPort, tls } = config
   const mayRun = !embedded || (await isLocked(dataDirectory))
   return [

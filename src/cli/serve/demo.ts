@@ -1,6 +1,6 @@
 // What a first start prints: the service's addresses, the demo key, and a request to try.
 
-import { hostToReach } from '../../lib/admin-address.ts'
+import { hostAndPort, hostToReach } from '../../lib/admin-address.ts'
 
 export interface Address {
   readonly host: string
@@ -10,9 +10,7 @@ export interface Address {
 
 /** A URL that works on this machine. */
 export function urlOf({ host, port, tls }: Address): string {
-  const reached = hostToReach(host)
-  const shown = reached.includes(':') ? `[${reached}]` : reached
-  return `${tls ? 'https' : 'http'}://${shown}:${port}`
+  return `${tls ? 'https' : 'http'}://${hostAndPort(hostToReach(host), port)}`
 }
 
 /** One line for any POSIX shell, which fills in the current time, since a printed timestamp would soon be too old. */

@@ -81,7 +81,7 @@ describe('with nothing set', () => {
   test('every default is the documented one', () => {
     expect(config).toEqual({
       publicPort: 8080,
-      publicHost: '0.0.0.0',
+      publicHost: '::',
       adminPort: 9090,
       adminPortNamed: false,
       adminHost: '127.0.0.1',
@@ -209,7 +209,7 @@ describe('shared parts', () => {
   test('make the admin port listen on every address', () => {
     const urls = { NATS_URL: 'nats://a:4222, tls://b:4222', REDIS_URL: 'rediss://:secret@redis:6379/1' }
     expect(readConfig(urls, machine)).toMatchObject({
-      adminHost: '0.0.0.0',
+      adminHost: '::',
       embedded: false,
       nats: {
         url: 'nats://a:4222, tls://b:4222',

@@ -42,6 +42,10 @@ export type JsonReading =
 /** `maxDepth`: of a queue record, which holds members of a body one level deeper. */
 export function readJson(body: Uint8Array, maxDepth = MAX_DEPTH): JsonReading {
   if (body.length === 0) return { kind: 'broken', problem: 'empty' }
+  const packed = compressionOf(body)
+  if (packed !== null) {
+    return { kind: 'broken', problem: `compressed with ${packed}, which Content-Encoding does not say` }
+  }
   if (!isUtf8(body)) return { kind: 'broken', problem: 'not valid UTF-8' }
   if (BYTE_ORDER_MARK.every((byte, index) => body[index] === byte)) {
     return { kind: 'broken', problem: 'begins with a byte-order mark, which is not JSON' }
@@ -49,6 +53,14 @@ export function readJson(body: Uint8Array, maxDepth = MAX_DEPTH): JsonReading {
   const reader = new Reader(body, maxDepth)
   const value = reader.document()
   return value === null ? { kind: 'broken', problem: reader.problem } : { kind: 'value', value }
+}
+
+/** By its first bytes, with which no JSON begins. null: as neither. */
+export function compressionOf(body: Uint8Array): 'gzip' | 'deflate' | null {
+  const [first = 0, second = 0] = body
+  if (first === 0x1f && second === 0x8b) return 'gzip'
+  // The header of zlib, which the coding deflate has: a multiple of 31.
+  return first === 0x78 && (first * 256 + second) % 31 === 0 ? 'deflate' : null
 }
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]

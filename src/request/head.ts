@@ -28,18 +28,21 @@ export interface RequestHead {
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
 const PARAMETER = /;[ \t]*(?:([!#$%&'*+.^_`|~0-9a-z-]+)=([!#$%&'*+.^_`|~0-9a-z-]+|"(?:[^"\\]|\\.)*")?)?[ \t]*/giy
 
-/** JSON in UTF-8, in any letter case and with any parameters, but with no charset other than utf-8. */
-export function isJsonMediaType(contentType: string | null): boolean {
-  if (contentType === 'application/json') return true
-  if (contentType === null || !JSON_TYPE.test(contentType)) return false
+/** `utf8` is a label of UTF-8 too (WHATWG Encoding). */
+const UTF8_LABELS: readonly (string | undefined)[] = ['utf-8', 'utf8']
+
+/** What a media type is: JSON in UTF-8, in any letter case and with any parameters; JSON in another charset; or no JSON. */
+export function jsonOf(contentType: string | null): 'utf-8' | 'other charset' | 'none' {
+  if (contentType === 'application/json') return 'utf-8'
+  if (contentType === null || !JSON_TYPE.test(contentType)) return 'none'
   PARAMETER.lastIndex = contentType.search(/;|$/)
   while (PARAMETER.lastIndex < contentType.length) {
     const parameter = PARAMETER.exec(contentType)
-    if (parameter === null) return false
+    if (parameter === null) return 'none'
     const value = parameter[2]?.replaceAll('"', '').toLowerCase()
-    if (parameter[1]?.toLowerCase() === 'charset' && value !== 'utf-8') return false
+    if (parameter[1]?.toLowerCase() === 'charset' && !UTF8_LABELS.includes(value)) return 'other charset'
   }
-  return true
+  return 'utf-8'
 }
 
 /** What browsers give a string without a preflight, and a beacon can have no other. */

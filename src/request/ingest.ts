@@ -6,6 +6,7 @@ import type { Charge } from '../contract/charge.ts'
 import { batchIdOf, isUuid } from '../contract/ids.ts'
 import { foreignPage, type Outcome, overBytes, overloaded, refused } from '../contract/outcome.ts'
 import { recordLine, recordLineBytes } from '../contract/record/record.ts'
+import { compressionOf } from '../decode/json.ts'
 import type { DecodePool } from '../decode/pool.ts'
 import type { Refused, Validation } from '../decode/verdict.ts'
 import type { Admitted, Replay } from '../limits/admission.ts'
@@ -26,6 +27,8 @@ import type { Inflated } from './inflate.ts'
 import type { IngestParts } from './parts.ts'
 import { screen } from './screen.ts'
 import { newTicket, type Ticket } from './ticket.ts'
+
+const OPENING_BRACE = 0x7b
 
 export class Ingest {
   readonly #parts: IngestParts
@@ -64,9 +67,10 @@ export class Ingest {
       this.#parts.metrics.stageSeconds.receive.observe((exchange.bodyAtMs - exchange.startedAtMs) / 1000)
       const encoding = contentEncodingOf(exchange.head.contentEncoding) ?? 'identity'
       if (encoding === 'identity') return this.#enter(exchange, pieces, lengthBytes)
-      const inflating = this.#parts.inflater.inflate(encoding, Buffer.concat(pieces))
-      if (!(inflating instanceof Promise)) return this.#inflated(exchange, encoding, inflating)
-      this.#awaitInflated(exchange, encoding, inflating)
+      const body = Buffer.concat(pieces)
+      const inflating = this.#parts.inflater.inflate(encoding, body)
+      if (!(inflating instanceof Promise)) return this.#inflated(exchange, encoding, body, inflating)
+      this.#awaitInflated(exchange, encoding, body, inflating)
       return null
     })
   }
@@ -85,18 +89,21 @@ export class Ingest {
     return true
   }
 
-  #awaitInflated(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
+  #awaitInflated(exchange: Exchange, encoding: string, body: Buffer, inflating: Promise<Inflated>): void {
     inflating.then(
-      (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, inflated)),
+      (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, body, inflated)),
       (error: unknown) => this.#finisher.faultEarly(exchange, error),
     )
   }
 
-  #inflated(exchange: Exchange, encoding: string, inflated: Inflated): Outcome | null {
+  #inflated(exchange: Exchange, encoding: string, body: Buffer, inflated: Inflated): Outcome | null {
     if (inflated === 'too large') return refused('payload_too_large')
     if (inflated === 'busy') return overloaded('inflate_busy')
     if (inflated !== 'corrupt') return this.#enter(exchange, [inflated], inflated.length)
-    return this.#badKey(exchange.head) ?? refused('invalid_json', `body: cannot be decoded as ${encoding}`)
+    return (
+      this.#badKey(exchange.head) ??
+      refused('invalid_json', `body: cannot be decoded as ${encoding}${hintOf(encoding, body)}`)
+    )
   }
 
   /** The body exceeds the maximum size. */
@@ -320,4 +327,11 @@ function keyedIdOf(ticket: Ticket, app: App): string | null {
   if (key === null) return null
   ticket.batchId = batchIdOf(app.appId, key.toLowerCase())
   return ticket.batchId
+}
+
+/** What a body is that was said to be compressed, where its first byte or two tell. */
+function hintOf(encoding: string, body: Buffer): string {
+  const packed = compressionOf(body)
+  if (packed !== null) return packed === encoding ? '' : `: it is compressed with ${packed}`
+  return body[0] === OPENING_BRACE ? ': it is not compressed' : ''
 }

@@ -3,7 +3,7 @@
 import { EVENTS_PATH, MAX_BODY_BYTES } from '../contract/bounds.ts'
 import { type Outcome, overloaded, refused } from '../contract/outcome.ts'
 import type { Ring } from '../ring/ring.ts'
-import { contentEncodingOf, isJsonMediaType, isTextMediaType, type RequestHead } from './head.ts'
+import { contentEncodingOf, isTextMediaType, jsonOf, type RequestHead } from './head.ts'
 
 /** null: the head is accepted. */
 export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outcome | null {
@@ -17,9 +17,10 @@ export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outco
   if (head.method === 'OPTIONS') return refused('method_not_allowed', null, null, head.foreignOrigin)
   if (head.method !== 'POST') return refused('method_not_allowed')
   if (!ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return overloaded('ring_full')
-  const isJson = isJsonMediaType(head.contentType) || (isFromPage && isTextMediaType(head.contentType))
+  const json = jsonOf(head.contentType)
+  if (json === 'other charset') return refused('unsupported_media_type', 'Content-Type: charset must be utf-8')
   // What a page sends without that question.
-  if (!isJson) {
+  if (json === 'none' && !(isFromPage && isTextMediaType(head.contentType))) {
     const origin = isTextMediaType(head.contentType) ? head.foreignOrigin : null
     return refused('unsupported_media_type', null, null, origin)
   }

@@ -32,6 +32,7 @@ describe('Content-Type', () => {
     'application/json ; charset=Utf-8',
     'application/json; Charset=utf-8; version=3',
     'application/json; version=3',
+    'application/json; charset=utf8',
     'application/json; profile="a;b"',
   ]
   for (const type of accepted) {
@@ -56,7 +57,9 @@ describe('Content-Type', () => {
   for (const type of refused) {
     test(`${type} is refused`, async ({ service }) => {
       const answer = await post(service, single('ak_plain'), { 'Content-Type': type })
-      expectRefused(answer, 415, 'unsupported_media_type', 'Content-Type: must be application/json, in UTF-8')
+      const isCharset = /json;.*charset=/i.test(type)
+      const message = isCharset ? 'charset must be utf-8' : 'must be application/json, in UTF-8'
+      expectRefused(answer, 415, 'unsupported_media_type', `Content-Type: ${message}`)
     })
   }
 })
@@ -67,7 +70,41 @@ const PACK: Record<string, (text: string | Buffer) => Uint8Array> = {
   br: (text) => brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
 }
 
+/** What the bytes are, what their header says, and what the answer says of it. */
+const MISNAMED = [
+  ['gzip', null, 'body: compressed with gzip, which Content-Encoding does not say'],
+  ['deflate', null, 'body: compressed with deflate, which Content-Encoding does not say'],
+  ['gzip', 'identity', 'body: compressed with gzip, which Content-Encoding does not say'],
+  ['gzip in gzip', 'gzip', 'body: compressed with gzip, which Content-Encoding does not say'],
+  ['nothing', 'gzip', 'body: cannot be decoded as gzip: it is not compressed'],
+  ['nothing', 'deflate', 'body: cannot be decoded as deflate: it is not compressed'],
+  ['nothing', 'br', 'body: cannot be decoded as br: it is not compressed'],
+  ['deflate', 'gzip', 'body: cannot be decoded as gzip: it is compressed with deflate'],
+  ['gzip', 'deflate', 'body: cannot be decoded as deflate: it is compressed with gzip'],
+] as const
+
 describe('Content-Encoding', () => {
+  test.for(MISNAMED)(
+    'a body with %s, said to have %s, is told what it is',
+    async ([packed, said, message], { service }) => {
+      const text = single('ak_plain')
+      const bodies = {
+        gzip: gzipSync(text),
+        deflate: deflateSync(text),
+        'gzip in gzip': gzipSync(gzipSync(text)),
+        nothing: text,
+      }
+      const answer = await post(service, bodies[packed], said === null ? {} : { 'Content-Encoding': said })
+      expectRefused(answer, 400, 'invalid_json', message)
+    },
+  )
+
+  test('a gzip body of several members, one behind the other, is one body', async ({ service }) => {
+    const text = single('ak_plain')
+    const members = [text.slice(0, 40), text.slice(40, 90), text.slice(90)].map((part) => gzipSync(part))
+    expectAccepted(await post(service, Buffer.concat(members), { 'Content-Encoding': 'gzip' }), 1)
+  })
+
   for (const [encoding, pack] of Object.entries(PACK)) {
     test(`a ${encoding} body is unpacked and queued unpacked`, async ({ service }) => {
       const text = batch('ak_plain', 20)

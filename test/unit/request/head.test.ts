@@ -1,7 +1,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import { describe, expect, it } from 'vitest'
 import { readHead } from '../../../src/http/read-head.ts'
-import { contentEncodingOf, isJsonMediaType, traceOf } from '../../../src/request/head.ts'
+import { contentEncodingOf, jsonOf, traceOf } from '../../../src/request/head.ts'
 
 describe('Content-Type', () => {
   it.each([
@@ -12,9 +12,11 @@ describe('Content-Type', () => {
     'application/json; charset="utf-8"',
     'application/json ; profile=x ; CHARSET=Utf-8',
     'application/json;',
+    'application/json; charset=utf8',
+    'application/json; charset="UTF8"',
     'application/json; v="a;charset=latin1"',
   ])('%s is JSON in UTF-8', (value) => {
-    expect(isJsonMediaType(value)).toBe(true)
+    expect(jsonOf(value)).toBe('utf-8')
   })
 
   it.each([
@@ -24,14 +26,19 @@ describe('Content-Type', () => {
     'application/jsonp',
     'application/json-patch+json',
     'application/json,application/json',
+    'application/json charset=utf-8',
+    'application/json; =x',
+  ])('%s is refused', (value) => {
+    expect(jsonOf(value)).toBe('none')
+  })
+
+  it.each([
     'application/json; charset=latin1',
     'application/json; charset="utf-16"',
     'application/json; charset=utf-8; charset=latin1',
     'application/json; charset=',
-    'application/json charset=utf-8',
-    'application/json; =x',
-  ])('%s is refused', (value) => {
-    expect(isJsonMediaType(value)).toBe(false)
+  ])('%s is JSON in another charset', (value) => {
+    expect(jsonOf(value)).toBe('other charset')
   })
 })
 

@@ -4,7 +4,7 @@
 import type { App } from '../apps/app.ts'
 import type { WindowView } from '../contract/outcome.ts'
 import { formatBytes } from '../lib/format.ts'
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/spans.ts'
+import { MINUTE_MS } from '../lib/spans.ts'
 import { isNear, secondsBetween } from './limiter.ts'
 
 const MIB = 1024 * 1024
@@ -15,8 +15,10 @@ const MAX_NODES_SHARING = 4
 /** While a store fills, so many apps are held to this part of their bytes. */
 const HELD_APPS = 3
 const HELD_SHARE = 4
-const CELL_MS = 5 * MINUTE_MS
-const CELLS = HOUR_MS / CELL_MS
+/** Of which the hour is made. */
+const CELL_MINUTES = 5
+const CELLS = 60 / CELL_MINUTES
+const DAY_MINUTES = 24 * 60
 /** Beyond it, apps that stored nothing for an hour are forgotten, at most once a minute. Only known apps are counted. */
 const MAX_APPS = 100_000
 
@@ -30,17 +32,16 @@ export interface BytesStored {
   readonly highestMinute: number
 }
 
+/** Minutes are those since 1970, UTC. */
 class AppBytes {
-  /** Stored, in doubt or under way in this UTC minute. */
+  /** Stored, in doubt or under way in this minute. */
   minute = 0
   taken = 0
   readonly #cells = new Float64Array(CELLS)
-  #cell = 0
-  #day = 0
-  #today = 0
-  #highest = 0
   #storedMinute = 0
   #inMinute = 0
+  #today = 0
+  #highest = 0
 
   turnTo(minute: number): void {
     if (minute === this.minute) return
@@ -48,40 +49,44 @@ class AppBytes {
     this.taken = 0
   }
 
-  store(bytes: number, nowMs: number): void {
-    const minute = Math.floor(nowMs / MINUTE_MS)
-    this.#turnCells(nowMs)
-    this.#cells[this.#cell % CELLS] += bytes
-    if (minute !== this.#storedMinute) this.#inMinute = 0
-    this.#storedMinute = minute
+  store(bytes: number, minute: number): void {
+    if (minute !== this.#storedMinute) this.#turnStored(minute)
+    this.#cells[cellOf(this.#storedMinute) % CELLS] += bytes
     this.#inMinute += bytes
     this.#today += bytes
-    this.#highest = Math.max(this.#highest, this.#inMinute)
+    if (this.#inMinute > this.#highest) this.#highest = this.#inMinute
   }
 
-  lastHour(nowMs: number): number {
-    this.#turnCells(nowMs)
+  lastHour(minute: number): number {
+    if (minute !== this.#storedMinute) this.#turnStored(minute)
     return this.#cells.reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  stored(nowMs: number): BytesStored {
-    return { lastHour: this.lastHour(nowMs), today: this.#today, highestMinute: this.#highest }
+  stored(minute: number): BytesStored {
+    return { lastHour: this.lastHour(minute), today: this.#today, highestMinute: this.#highest }
   }
 
-  #turnCells(nowMs: number): void {
-    const cell = Math.floor(nowMs / CELL_MS)
-    const passed = cell - this.#cell
-    // A step back of the clock by less than an hour counts in the newest cell; after a larger one, the hour begins anew.
-    if (passed <= 0 && passed > -CELLS) return
+  /** A step back of the clock by less than an hour counts in the newest minute; after a larger one, the hour begins anew. */
+  #turnStored(minute: number): void {
+    const before = this.#storedMinute
+    const passed = cellOf(minute) - cellOf(before)
+    if (minute < before && passed > -CELLS) return
+    this.#storedMinute = minute
+    this.#inMinute = 0
     if (Math.abs(passed) >= CELLS) this.#cells.fill(0)
-    else for (let next = this.#cell + 1; next <= cell; next++) this.#cells[next % CELLS] = 0
-    this.#cell = cell
-    const day = Math.floor(nowMs / DAY_MS)
-    if (day === this.#day) return
-    this.#day = day
+    else for (let cell = cellOf(before) + 1; cell <= cellOf(minute); cell++) this.#cells[cell % CELLS] = 0
+    if (dayOf(minute) === dayOf(before)) return
     this.#today = 0
     this.#highest = 0
   }
+}
+
+function cellOf(minute: number): number {
+  return Math.floor(minute / CELL_MINUTES)
+}
+
+function dayOf(minute: number): number {
+  return Math.floor(minute / DAY_MINUTES)
 }
 
 export interface StoredBytesOptions {
@@ -122,7 +127,8 @@ export class StoredBytes {
 
   /** They are stored, or may be. */
   store({ appId }: Limit, bytes: number): void {
-    this.#countOf(appId, this.#minute()).store(bytes, this.#options.nowMs())
+    const minute = this.#minute()
+    this.#countOf(appId, minute).store(bytes, minute)
   }
 
   get secondsUntilRoom(): number {
@@ -160,9 +166,9 @@ export class StoredBytes {
 
   /** Of each app that is asked for (null: all), the most of the last hour first. */
   read(appId: string | null): [appId: string, stored: BytesStored][] {
-    const nowMs = this.#options.nowMs()
+    const minute = this.#minute()
     const asked = appId === null ? [...this.#apps] : [...this.#apps].filter(([id]) => id === appId)
-    const read = asked.map(([id, count]): [string, BytesStored] => [id, count.stored(nowMs)])
+    const read = asked.map(([id, count]): [string, BytesStored] => [id, count.stored(minute)])
     return read
       .filter(([, { today, lastHour }]) => today + lastHour > 0)
       .sort(([, one], [, other]) => other.lastHour - one.lastHour)
@@ -186,10 +192,10 @@ export class StoredBytes {
   }
 
   #most(): [appId: string, bytes: number][] {
-    const nowMs = this.#options.nowMs()
+    const minute = this.#minute()
     let most: [string, number][] = []
     for (const [appId, count] of this.#apps) {
-      const bytes = count.lastHour(nowMs)
+      const bytes = count.lastHour(minute)
       if (bytes > (most[HELD_APPS - 1]?.[1] ?? 0)) {
         most = [...most, [appId, bytes] as [string, number]]
           .sort(([, one], [, other]) => other - one)
@@ -211,8 +217,7 @@ export class StoredBytes {
 
   #forgetIdle(minute: number): void {
     this.#sweptMinute = minute
-    const nowMs = this.#options.nowMs()
     for (const [appId, count] of this.#apps)
-      if (count.minute !== minute && count.lastHour(nowMs) === 0) this.#apps.delete(appId)
+      if (count.minute !== minute && count.lastHour(minute) === 0) this.#apps.delete(appId)
   }
 }

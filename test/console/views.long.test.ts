@@ -884,9 +884,34 @@ describe('Apps', () => {
     ])
     const lines = (await readFile(await download.path(), 'utf8')).trim().split('\n')
     expect(lines).toHaveLength(1 + 11 * 3)
-    expect(lines[1]).toBe('app-0077,Customer 77,100k,active,minute,4,1000,2026-11-22T14:03:00.000Z,0')
+    expect(lines[1]).toBe(
+      'app-0077,Customer 77,100k,active,minute,4,1000,2026-11-22T14:03:00.000Z,0,36000,800000,400000',
+    )
     await page.getByRole('button', { name: /^Refused/ }).click()
     await page.waitForURL('**/apps?app=customer+77&sort=name&kind=refused')
+  })
+
+  test('what an app has stored is a column to sort by, and is said on its page and to its developers', async () => {
+    const stored = (last_hour: number) => ({ last_hour, today: 3 * last_hour, highest_minute_today: 1024 })
+    const apps = [
+      appOf(1, { app_id: 'little', stored_bytes: stored(2048) }),
+      appOf(2, { app_id: 'unknown', stored_bytes: null }),
+      appOf(3, { app_id: 'much', stored_bytes: stored(5 * 1024 * 1024) }),
+    ]
+    stage.double.answers.set('/api/apps', () => ok({ apps, total_apps: 3, read_at: '2026-11-22T14:02:31.000Z' }))
+    const page = await open('/apps')
+    await expectShown(page, '3 apps')
+    expect(await textOf(page, '.head')).toMatch(/Bytes, 1 h/)
+    await page.getByLabel('Sort').selectOption('bytes')
+    await page.waitForURL('**/apps?sort=bytes')
+    const rows = await page.locator('a.item').allInnerTexts()
+    expect(rows.map((row) => /much|little|unknown/.exec(row)?.[0])).toEqual(['much', 'little', 'unknown'])
+    expect(rows[0]).toContain('5 MiB')
+    expect(rows[2]).toContain('not known')
+    await expectShown(
+      await open('/app?id=much'),
+      'Stored in 1 h: 5 MiB; today: 15 MiB, up to 1 KiB a minute; what the nodes that answer have counted since their start.',
+    )
   })
 
   test('no app fits, and no app at all, say so', async () => {

@@ -70,12 +70,18 @@ describe('a record', () => {
       service,
       'PUT',
       '/api/apps/new',
-      { plan: '100k', subscription: 'active', name: 'New', origins: ['https://a.example'] },
+      {
+        plan: '100k',
+        subscription: 'active',
+        name: 'New',
+        origins: ['https://a.example'],
+        bytes_per_minute: 3_000_000,
+      },
       { ...full, 'If-Match': String(got.headers['etag']) },
     )
     expect([replaced.status, replaced.json]).toMatchObject([
       200,
-      { app_key: key, plan: '100k', name: 'New', origins: ['https://a.example'] },
+      { app_key: key, plan: '100k', name: 'New', origins: ['https://a.example'], bytes_per_minute: 3_000_000 },
     ])
     await eventually('other pages may not send', async () => {
       return (await post(service, single(key), { Origin: 'https://b.example' })).status === 401
@@ -117,6 +123,7 @@ describe('a record', () => {
       [{ plan: '10k' }, 'subscription: required'],
       [{ plan: '10k', subscription: 'active', events_per_dya: 1 }, 'events_per_dya: unknown member'],
       [{ plan: '10k', subscription: 'active', origins: ['a.example'] }, 'origins: must be'],
+      [{ plan: '10k', subscription: 'active', bytes_per_minute: 0 }, 'bytes_per_minute: must be a whole number'],
       [{ app_id: 'other', plan: '10k', subscription: 'active' }, 'app_id: must be'],
       [{ app_key: 'ak_other', plan: '10k', subscription: 'active' }, 'app_key: another app'],
       ['{"plan":"10k","subscription":"active","pl\\u0061n":"5m"}', 'plan: stands twice in its object'],

@@ -29,6 +29,7 @@ const DEFAULT_TOP = 20
 /** Over 10,000 apps, the service reads its counters for some seconds. */
 const SERVICE_TIMEOUT_MS = 10_000
 const UNKNOWN = '–'
+const COUNTED_HEADS = ['accepted, 1 h', 'bytes, 1 h', 'bytes today', 'refused, 1 h'] as const
 const NOT_SEEN: Seen = { lastHour: null, bytes: null }
 
 export const help = `Usage: sluice usage [--top N] [--json]
@@ -228,18 +229,7 @@ export function formatReport({ apps, totalApps, readAtMs }: UsageReport, seenOf:
       ...(isSpooled ? [formatCount(usage.spooled?.events ?? 0)] : []),
     ]
   })
-  const head = [
-    'app',
-    'plan',
-    'nearest',
-    'minute',
-    'day',
-    'month',
-    'accepted, 1 h',
-    'bytes, 1 h',
-    'bytes today',
-    'refused, 1 h',
-  ]
+  const head = ['app', 'plan', 'nearest', 'minute', 'day', 'month', ...COUNTED_HEADS]
   if (isSpooled) head.push('spooled')
   const which = `${formatCount(apps.length)} of ${formatCount(totalApps)} app${totalApps === 1 ? '' : 's'}, the nearest to a limit first`
   return `${formatTable([head, ...rows])}

@@ -56,7 +56,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
   const kind = (Object.keys(KINDS) as Kind[]).find((name) => name === query.get('kind')) ?? 'all'
   const sort = query.get('sort') ?? 'left'
   const isPhone = useMedia(PHONE)
-  const events = `>Events, ${useCountedSpan()}`
+  const counted = useCountedSpan()
   const rows = useMemo(() => rowsOf(usage), [usage])
   const found = useMemo(
     () =>
@@ -83,7 +83,9 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
             columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 84px 60px"
             phone="minmax(0,1fr)"
             heads={
-              isPhone ? ['Minute, day, month'] : ['App', 'Minute', 'Day', 'Month', events, '>Bytes, 1 h', '>Refused']
+              isPhone
+                ? ['Minute, day, month']
+                : ['App', 'Minute', 'Day', 'Month', `>Events, ${counted}`, `>Bytes, ${counted}`, '>Refused']
             }
             stick="var(--top)"
           >
@@ -109,7 +111,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
 }
 
 /** Nodes count for an hour, and begin when they start. */
-function useCountedSpan(): string {
+export function useCountedSpan(): string {
   const { now, nowMs } = useLive()
   const startedAtMs = (now?.nodes ?? []).map(({ started_at: at }) => Date.parse(at))
   const seconds = (nowMs - Math.max(0, ...startedAtMs)) / 1000

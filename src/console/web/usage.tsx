@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from './api-types.ts'
+import { useCountedSpan } from './apps.tsx'
 import { MostFrequent, sinceText } from './cause.tsx'
 import { save } from './controls.tsx'
 import { EVENT_COLUMNS_PHONE, Preview, TypePill } from './event-row.tsx'
@@ -69,12 +70,13 @@ function Windows({ usage }: { usage: AppUsage }): JSX.Element {
 }
 
 function Stored({ stored, isPortal }: { stored: AppUsage['stored_bytes']; isPortal: boolean }): JSX.Element | null {
+  const counted = useCountedSpan()
   if (!stored) return null
   const { last_hour: lastHour, today, highest_minute_today: highest } = stored
   const since = isPortal ? 'as far as is known' : 'what the nodes that answer have counted since their start'
   return (
     <p class="t12 dim">
-      {`Stored in the last hour ${bytes(lastHour)}, today ${bytes(today)}, up to ${bytes(highest)} a minute: ${since}.`}
+      {`Stored in ${counted}: ${bytes(lastHour)}; today: ${bytes(today)}, up to ${bytes(highest)} a minute; ${since}.`}
     </p>
   )
 }

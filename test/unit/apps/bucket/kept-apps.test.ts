@@ -40,3 +40,16 @@ test('records are kept whole, and a file that lacks some is not used', async () 
     await none.stop()
   }
 })
+
+test('records that an earlier version kept have the bytes that go with their events', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  const { kept, timers } = await openKept(path, true)
+  await timers.pass(5000)
+  await kept.stop()
+  const earlier = readFileSync(path, 'utf8').replaceAll(/"bytesPerMinute":\d+,/g, '')
+  writeFileSync(path, earlier.replace('"eventsPerMinute":500', '"eventsPerMinute":1000'))
+  const again = await openKept(path, false)
+  const [first, second] = [...again.kept.all()]
+  expect([first.bytesPerMinute, second.bytesPerMinute]).toEqual([4_096_000, 2_097_152])
+  await again.kept.stop()
+})

@@ -86,7 +86,32 @@ export const OUTAGES = [
   },
   {
     part: 'Redis',
-    fault: 'a replica, out of memory, refuses scripts',
+    fault:
+      'a cluster moves a hash slot, by hand or by `redis-cli --cluster reshard`, or leaves it open (`TRYAGAIN`), or does not serve it (`CLUSTERDOWN`)',
+    answer: "202 by the node's share of what was left, for the apps of that slot's partition alone",
+    until: 'a call with the keys of the one that failed succeeds; one is made each second',
+    effect: 'one limit more',
+    tests: ['redis-cluster', 'shared-admission'],
+  },
+  {
+    part: 'Redis',
+    fault: 'a cluster fails over, by hand or since a master was killed',
+    answer: 'as killed, until the cluster has a master for each slot',
+    until: 'the same',
+    effect: 'one limit more',
+    tests: ['redis-cluster', 'redis-lost'],
+  },
+  {
+    part: 'Redis',
+    fault: 'answers something else than it was asked: too short, one answer too many, of another type, no exact number',
+    answer: 'as killed: the connection is dropped, and nothing of the answer is used',
+    until: 'its answers are right again, at most two seconds later',
+    effect: 'one limit more',
+    tests: ['redis-replies', 'simulator: redis'],
+  },
+  {
+    part: 'Redis',
+    fault: 'a replica, out of memory, refuses scripts, takes no more connections (`maxclients`)',
     answer: 'as killed, with its reason in the log and `/readyz?verbose`',
     until: 'it takes writes again',
     effect: 'one limit more',

@@ -10,7 +10,7 @@ import type { CallResult } from '../../src/redis/pending-calls.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
 import { callOn, type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
-import { eventually, sleep } from '../support/service.ts'
+import { eventually, runCommand, sleep } from '../support/service.ts'
 
 const UP_TIMEOUT_MS = 10_000
 
@@ -316,6 +316,26 @@ describe('a Redis that refuses', () => {
     )
   })
 
+  it('more connections says so, in the log and to `sluice check`', async () => {
+    const server = await aServer()
+    const { link, notices } = await connected(server.url)
+    const direct = new Redis(server.url, { retryStrategy: null })
+    onTestFinished(() => direct.disconnect())
+    await direct.config('SET', 'maxclients', '1')
+    await direct.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    const words = 'ERR max number of clients reached (maxclients)'
+    const line = `Redis is away: ${words}; enforcing the local share of each limit until Redis is back`
+    await eventually('it said so', () => notices.includes(line))
+    const { notices: ofOther } = watched(server.url)
+    await eventually('a new one said so', () => ofOther.length > 0)
+    expect(ofOther[0]).toBe(line)
+    const { code, output } = await runCommand(['check'], { REDIS_URL: server.url, NATS_URL: 'nats://127.0.0.1:1' })
+    expect(code).toBe(1)
+    expect(output).toContain(words)
+    await direct.config('SET', 'maxclients', '1000')
+    await isBack(link)
+  })
+
   it('nothing is reached with the user, password and database of the URL', async () => {
     const server = await aServer()
     const root = new Redis(server.url)
@@ -475,7 +495,7 @@ describe('a Redis behind TLS', () => {
     const program = `
       import { openRedis, untilUp } from ${JSON.stringify(connection)}
       const link = openRedis({ redis: ${JSON.stringify(url)}, budgetMs: 2000, onNotice: (message) => console.log(message) })
-      if (await untilUp(link, 3000)) console.log(await callOn(link, (client) => client.ping()))
+      if (await untilUp(link, 3000)) console.log(await link.call((client) => client.ping(), (reply) => reply))
       await link.stop()`
     const args = ['--input-type=module', '--eval', program]
     return spawnSync(process.execPath, args, { env: { ...process.env, ...environment }, encoding: 'utf8' }).stdout

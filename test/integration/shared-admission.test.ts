@@ -1,11 +1,14 @@
 // One node's requests and their calls to Redis.
 
-import type { Redis } from 'ioredis'
+import { type Redis, ReplyError } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import type { Charge } from '../../src/contract/charge.ts'
 import { partitionOf } from '../../src/contract/partition.ts'
+import { usageByDay } from '../../src/inspect/usage-days.ts'
+import { usageReport } from '../../src/inspect/usage-report.ts'
 import { DAY_MS, MINUTE_MS } from '../../src/lib/spans.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import type { Usage } from '../../src/limits/limiter.ts'
@@ -13,7 +16,7 @@ import { NODES_KEY, sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, idempotencyKey } from '../../src/limits/shared/take.ts'
 import { readDays, readUsages } from '../../src/limits/shared/usage.ts'
 import type { RedisLink } from '../../src/redis/link.ts'
-import { connectTo, limitNode, TestLink, timed } from '../support/limits.ts'
+import { connectTo, type LimitNode, limitNode, TestLink, timed } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { sleep } from '../support/service.ts'
 import { usageOf } from '../support/usage.ts'
@@ -254,6 +257,95 @@ it('reads the usage of many apps, and their days, on a cluster in one call for e
     expect(calls).toBe(2 * wanted)
   }
   await admission.stop()
+})
+
+it('reads the usage of 10,000 apps in 20 commands, and their days in 50', async () => {
+  const link = new TestLink(timed(client, () => NOON_MS))
+  const apps = Array.from({ length: 10_000 }, (_, at) => anApp({ appId: `app${at}` }))
+  // Beside these, commands that the scripts run are counted.
+  const commands = async (): Promise<number[]> => {
+    const info = await client.info('commandstats')
+    return ['eval', 'hget'].map((name) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(info)?.[1] ?? 0))
+  }
+  await client.config('RESETSTAT')
+  const at = { partitions: 16, nowMs: NOON_MS }
+  const report = await usageReport(apps, (some) => readUsages(link, some, at), { top: 10_000 }, systemTimers)
+  expect(report !== 'away' && report.totalApps).toBe(10_000)
+  expect(await commands(), 'no command of its own for each app').toEqual([20, 0])
+  await client.config('RESETSTAT')
+  const days = { days: 35, isOfOne: false }
+  expect(await usageByDay(apps, (some) => readDays(link, some, 16), days, systemTimers)).not.toBe('away')
+  expect(await commands()).toEqual([50, 0])
+})
+
+describe('a partition that a cluster does not serve', () => {
+  const shop = anApp({ appId: 'shop', eventsPerMinute: 100 })
+  const partition = partitionOf('shop', 16)
+  const other = anApp({
+    appId: Array.from({ length: 40 }, (_, at) => `app${at}`).find((id) => partitionOf(id, 16) !== partition) ?? '',
+  })
+  const key = idempotencyKey(partition, BATCH_ID)
+  let asked: string[][]
+  let isRefused: (keys: readonly string[]) => boolean
+
+  function onCluster(): LimitNode {
+    asked = []
+    const evalsha = async (text: string, count: number, ...rest: string[]): Promise<unknown> => {
+      const keys = rest.slice(0, count)
+      asked.push(keys)
+      if (isRefused(keys)) throw new (ReplyError as new (text: string) => Error)('TRYAGAIN Multiple keys request')
+      return client.eval(text, count, ...rest)
+    }
+    const refusing = new Proxy(client, {
+      get: (target, name) => {
+        const member: unknown = name === 'eval' ? evalsha : Reflect.get(target, name)
+        return typeof member === 'function' && name !== 'eval' ? member.bind(target) : member
+      },
+    })
+    const node = limitNode(refusing, 'one', () => NOON_MS)
+    node.link.isCluster = true
+    return node
+  }
+  const isOf = (keys: readonly string[]): boolean => keys.some((one) => one.includes(`{p${partition}}`))
+
+  it('goes by the share of the node, that partition alone, and what was taken is counted once it is served', async () => {
+    isRefused = () => false
+    const { admission, notices, faults } = onCluster()
+    expect((await admission.admit(shop, 10, null)).kind).toBe('taken')
+    isRefused = isOf
+    expect((await admission.admit(shop, 60, BATCH_ID)).kind).toBe('taken')
+    expect((await admission.admit(shop, 30, null)).kind).toBe('taken')
+    expect((await admission.admit(shop, 1, null)).kind, 'no more than was left').toBe('over limit')
+    expect((await admission.admit(other, 5, null)).kind).toBe('taken')
+    expect(admission.unserved).toEqual([partition])
+    expect((await usageOf(admission, other)).minute.used).toBe(5)
+    asked.length = 0
+    await expect.poll(() => asked.filter(isOf).length, { message: 'a probe failed', timeout: 5000 }).toBeGreaterThan(0)
+    isRefused = () => false
+    await expect.poll(() => admission.unserved, { timeout: 5000 }).toEqual([])
+    expect((await usageOf(admission, shop)).minute.used).toBe(100)
+    expect(notices).toEqual([
+      `Redis Cluster does not serve partition ${partition}: the cluster is being resharded (TRYAGAIN); requests get 202 as before: limits of its apps go by this node's share until it is served`,
+      `Redis Cluster serves partition ${partition} again`,
+    ])
+    expect(faults).toEqual([])
+    await admission.stop()
+  })
+
+  it('is asked again with the keys of the call that failed', async () => {
+    isRefused = (keys) => keys.includes(key)
+    const { admission } = onCluster()
+    const charge = chargeOf(await admission.admit(shop, 1, BATCH_ID))
+    const failed = asked.find((keys) => keys.includes(key))
+    admission.end(shop, charge, BATCH_ID, 'refused', 1)
+    asked.length = 0
+    await expect.poll(() => asked.filter(isOf).length, { timeout: 5000 }).toBeGreaterThan(1)
+    for (const probe of asked.filter(isOf)) expect(probe).toEqual(expect.arrayContaining(failed ?? ['none']))
+    expect(admission.unserved, 'no other call closes it').toEqual([partition])
+    isRefused = () => false
+    await expect.poll(() => admission.unserved, { timeout: 5000 }).toEqual([])
+    await admission.stop()
+  })
 })
 
 it('tells no usage while Redis is away', async () => {

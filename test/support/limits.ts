@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { systemTimers, type Timers } from '../../src/lib/timers.ts'
 import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
+import { awayFault } from '../../src/redis/fault.ts'
 import type { Away, CallOptions, RedisClient, RedisLink } from '../../src/redis/link.ts'
 import type { Read } from '../../src/redis/reply.ts'
 
@@ -41,7 +42,7 @@ export function timed(client: RedisClient, nowMs: () => number): RedisClient {
 /** A link that a test takes down and up. */
 export class TestLink implements RedisLink {
   isUp = true
-  readonly isCluster = false
+  isCluster = false
   /** While it holds answers, calls are done and given up, and their answers come with `answerLate`. */
   isHolding = false
   #held: (() => void)[] = []
@@ -63,11 +64,20 @@ export class TestLink implements RedisLink {
   async call<T>(
     command: (client: RedisClient) => Promise<unknown>,
     read: Read<T>,
-    { onLate }: CallOptions<T> = {},
+    { onLate, onSlotFault }: CallOptions<T> = {},
   ): Promise<T | Away> {
     if (!this.isUp) return 'away'
     this.#underway++
-    const result = read(await command(this.#client).finally(() => this.#underway--))
+    const given = await command(this.#client)
+      .finally(() => this.#underway--)
+      .catch((error: unknown) => {
+        const fault = awayFault(error)
+        if (!this.isCluster || !fault?.isOfSlot) throw error
+        onSlotFault?.(fault)
+        return 'not served'
+      })
+    if (given === 'not served') return 'away'
+    const result = read(given)
     if (!this.isHolding) return result
     if (onLate !== undefined) this.#held.push(() => onLate(result))
     return 'away'

@@ -39,6 +39,8 @@ const CONTRACT_NAMES = [
   'sluice_tls_not_after_seconds',
   'sluice_clock_skew_seconds',
   'sluice_limits_without_redis_total',
+  'sluice_redis_bad_replies_total',
+  'sluice_library_faults_total',
   'sluice_stream_consumer_lag_seconds',
   'sluice_requests_received_total',
   'sluice_requests_in_flight',

@@ -3,8 +3,10 @@
 import { ReplyError } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openRedis, type RedisConnection } from '../../../src/redis/connection.ts'
+import { type RedisFault, SURPLUS } from '../../../src/redis/fault.ts'
 import type { RedisClient } from '../../../src/redis/link.ts'
 import type { CallResult } from '../../../src/redis/pending-calls.ts'
+import { must } from '../../../src/redis/reply.ts'
 import type { RedisSession, SessionOptions } from '../../../src/redis/session.ts'
 import { callOn } from '../../support/redis.ts'
 import { ManualTimers } from '../../support/timers.ts'
@@ -18,6 +20,7 @@ interface HeldCall {
 /** Answers each command at once, unless a test holds the answers back. */
 class FakeRedis {
   isHeld = false
+  isCluster = false
   sessions = 0
   readonly held: HeldCall[] = []
   #options: SessionOptions | null = null
@@ -28,7 +31,7 @@ class FakeRedis {
     const client = { ask: () => this.#ask(false) } as unknown as RedisClient
     return Promise.resolve({
       client,
-      isCluster: false,
+      isCluster: this.isCluster,
       knownNodes: [],
       probe: () => this.#ask(true),
       drop: () => {
@@ -46,8 +49,8 @@ class FakeRedis {
     for (const { answer } of this.held.splice(0)) answer('late')
   }
 
-  loseConnection(): void {
-    this.#options?.onEnd()
+  loseConnection(fault?: RedisFault): void {
+    this.#options?.onEnd(fault)
   }
 
   #ask(isProbe: boolean): Promise<unknown> {
@@ -62,6 +65,7 @@ let link: RedisConnection
 let changes: boolean[]
 let notices: string[]
 let results: [CallResult, number][]
+let badReplies: number
 
 const ask = (client: RedisClient) => (client as unknown as { ask(): Promise<string> }).ask()
 
@@ -69,6 +73,7 @@ beforeEach(async () => {
   timers = new ManualTimers()
   redis = new FakeRedis()
   ;[changes, notices, results] = [[], [], []]
+  badReplies = 0
   link = openRedis({
     redis: 'redis://fake',
     timers,
@@ -76,6 +81,7 @@ beforeEach(async () => {
     openSession: redis.open,
     onNotice: (message) => void notices.push(message),
     onCall: (...result) => void results.push(result),
+    onBadReply: () => void badReplies++,
   })
   link.onChange((isUp) => void changes.push(isUp))
   await timers.pass(100)
@@ -216,6 +222,55 @@ describe('a late event loop', () => {
     await timers.pass(251)
     expect(changes).toEqual([true, false])
   })
+})
+
+describe('a reply of another shape', () => {
+  const tooShort = (reply: unknown): string => {
+    must(reply !== 'PONG' && reply !== 'late')
+    return 'never'
+  }
+
+  it('is no answer: the connection is dropped, counted and logged, and a new one opened', async () => {
+    expect(await link.call(ask, tooShort)).toBe('away')
+    expect([link.isUp, redis.sessions]).toEqual([false, 1])
+    await timers.pass(2000)
+    expect([link.isUp, redis.sessions, badReplies, changes]).toEqual([true, 2, 1, [true, false, true]])
+    expect(notices[0]).toBe(
+      'Redis is away: an answer is not of the shape that its command has; enforcing the local share of each limit until Redis is back',
+    )
+  })
+
+  it('is none either where it comes late', async () => {
+    redis.isHeld = true
+    const late: string[] = []
+    const call = link.call(ask, tooShort, { onLate: (given) => late.push(given) })
+    await timers.pass(300)
+    expect([await call, link.isUp]).toEqual(['away', true])
+    redis.answerAll()
+    await timers.pass(1)
+    expect([late, link.isUp]).toEqual([[], false])
+    await timers.pass(2000)
+    expect([link.isUp, badReplies]).toEqual([true, 1])
+  })
+
+  it('that is one too many drops the connection', async () => {
+    redis.loseConnection(SURPLUS)
+    await timers.pass(2000)
+    expect([link.isUp, redis.sessions, badReplies]).toEqual([true, 2, 1])
+    expect(notices[0]).toContain('it sent an answer that nothing had asked for')
+  })
+})
+
+it.each([true, false])('a slot that is not served is (a cluster: %s) no outage of the link', async (isCluster) => {
+  redis.isCluster = isCluster
+  redis.loseConnection()
+  await timers.pass(1000)
+  redis.isHeld = true
+  const faults: string[] = []
+  const call = callOn(link, ask, { onSlotFault: ({ kind }) => faults.push(kind) })
+  redis.held[0].fail(new (ReplyError as new (message: string) => Error)('TRYAGAIN Multiple keys request'))
+  expect(await call).toBe('away')
+  expect([link.isUp, faults]).toEqual(isCluster ? [true, ['TRYAGAIN']] : [false, []])
 })
 
 it('answers calls beyond 20,000 with away', async () => {

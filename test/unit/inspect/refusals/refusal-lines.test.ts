@@ -30,6 +30,7 @@ describe('the log of refusals', () => {
   it('has one line a minute for each app and code', async () => {
     const { lines, due, turnMinute } = logging()
     due.push(line('shop', 37), line(null, 1))
+    due.push({ ...line('two', 9), code: 'rate_limit_exceeded', reason: 'bytes', message: 'bytes are used up' })
     expect(lines).toEqual([])
     await turnMinute()
     await turnMinute()
@@ -41,6 +42,17 @@ describe('the log of refusals', () => {
       [
         { app: null, code: 'validation_failed', count: 1, message: 'events: required', request_id: 'id' },
         'refused 1 request: validation_failed',
+      ],
+      [
+        {
+          app: 'two',
+          code: 'rate_limit_exceeded',
+          reason: 'bytes',
+          count: 9,
+          message: 'bytes are used up',
+          request_id: 'id',
+        },
+        'refused 9 requests of app two: rate_limit_exceeded (bytes)',
       ],
     ])
   })

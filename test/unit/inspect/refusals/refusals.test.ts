@@ -5,9 +5,10 @@ import {
   MAX_REFUSALS_KEPT,
   MAX_REFUSALS_KEPT_PER_APP,
 } from '../../../../src/contract/bounds.ts'
-import type { OverloadReason } from '../../../../src/contract/outcome.ts'
+import type { OverloadReason, RefusalReason } from '../../../../src/contract/outcome.ts'
 import type { OwnRefusal } from '../../../../src/inspect/refusals/refusal.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
+import { refusalForApp } from '../../../../src/inspect/scope.ts'
 import { aRefusal } from '../reports.ts'
 
 const MINUTE_MS = 60_000
@@ -18,7 +19,7 @@ interface Wish {
   readonly id?: string
   readonly app?: string | null
   readonly code?: string
-  readonly reason?: OverloadReason
+  readonly reason?: RefusalReason
   readonly path?: string | null
   readonly sdk?: string | null
 }
@@ -285,4 +286,32 @@ it('a reason of a 503 is new where it did not appear for a minute', () => {
     ['in_doubt', '330'],
     ['nats_away', '330'],
   ])
+})
+
+describe('a 429 for its bytes', () => {
+  const over = { code: 'rate_limit_exceeded', sdk: '1.0.0' } as const
+
+  it('is a cause and a line of its own beside one for its events, and no 503', () => {
+    const refusals = new Refusals()
+    let overloads = 0
+    refusals.onOverload = () => void overloads++
+    add(refusals, over)
+    for (let n = 0; n < 2; n++) add(refusals, { ...over, reason: 'bytes' })
+    expect(refusals.rows(NOW_MS)).toMatchObject([
+      { app_id: 'shop', code: 'rate_limit_exceeded', reason: 'bytes', count: 2 },
+      { app_id: 'shop', code: 'rate_limit_exceeded', reason: null, count: 1 },
+    ])
+    expect(refusals.takeLines(NOW_MS)).toMatchObject([
+      { app_id: 'shop', reason: 'bytes', count: 2 },
+      { app_id: 'shop', reason: null, count: 1 },
+    ])
+    expect(overloads).toBe(0)
+  })
+
+  it('is told to its developers as to the client, and a 503 without its reason', () => {
+    const refusal = { ...aRefusal({ code: 'rate_limit_exceeded', reason: 'bytes' }), time: '', node: 'n' }
+    expect(refusalForApp(refusal)).toMatchObject({ code: 'rate_limit_exceeded', reason: 'bytes' })
+    const overload = { ...aRefusal({ code: 'service_overloaded', reason: 'ring_full' }), time: '', node: 'n' }
+    expect(Object.keys(refusalForApp(overload))).not.toContain('reason')
+  })
 })

@@ -9,7 +9,7 @@ import type { NatsAccess } from './address.ts'
 import { NatsLink } from './connection.ts'
 import { type Durability, judgeDurability } from './durability.ts'
 import { type Placement, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
-import { type KnownServers, learnServers, type ServerFacts } from './server-facts.ts'
+import { type KnownServers, learnServers, type ServerFacts, type ServerStorage, storageOf } from './server-facts.ts'
 import { EVENTS_STREAM } from './store-names.ts'
 
 const LOOK_INTERVAL_MS = 60_000
@@ -99,6 +99,11 @@ export class DurabilityWatch {
     if (replicas === undefined) return null
     const countOf = (wanted: ReplicaState): number => replicas.filter(({ state }) => state === wanted).length
     return { current: countOf('current'), lagging: countOf('lagging'), offline: countOf('offline') }
+  }
+
+  /** Of the servers that hold copies of the stream of events, as far as they show it. */
+  get storage(): readonly ServerStorage[] {
+    return storageOf(this.#learned?.events ?? null, this.#known)
   }
 
   /** null: there is no stream, or no connection. */

@@ -3,6 +3,7 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { isOlderVersion } from '../lib/version.ts'
+import type { Placement } from './placement.ts'
 
 const MONITOR_TIMEOUT_MS = 2000
 const SYSTEM_TIMEOUT_MS = 1000
@@ -18,6 +19,14 @@ export interface ServerFacts {
   readonly version: string
   /** null: not known. */
   readonly sync: Sync | null
+  /** What its streams take of its disk, and may; null: it has shown no limit. */
+  readonly storage?: Omit<ServerStorage, 'server'> | null
+}
+
+export interface ServerStorage {
+  readonly server: string
+  readonly usedBytes: number
+  readonly maxBytes: number
 }
 
 /** By the server's name. */
@@ -31,17 +40,27 @@ export async function learnServers(
   wanted: ReadonlySet<string>,
 ): Promise<void> {
   const { server_name: name, version = '' } = connection.info ?? {}
-  if (name !== undefined) known.set(name, { version, sync: syncOf(version, null) ?? known.get(name)?.sync ?? null })
+  if (name !== undefined) {
+    const { sync = null, storage = null } = known.get(name) ?? {}
+    known.set(name, { version, sync: syncOf(version, null) ?? sync, storage })
+  }
   const note = (varz: unknown): void => {
     const learned = readVarz(varz)
     if (learned !== null) known.set(learned.name, learned)
   }
   const pages = await Promise.all(monitorUrls.map(readMonitor))
   pages.forEach(note)
-  const isMissing = [...wanted].some((server) => (known.get(server)?.sync ?? null) === null)
   // Where addresses are named they are the way: a server logs each question that this account may not ask.
-  if (isMissing && monitorUrls.length === 0) await askSystemAccount(connection, note)
+  if (monitorUrls.length === 0) await askSystemAccount(connection, note)
   for (const server of known.keys()) if (server !== name && !wanted.has(server)) known.delete(server)
+}
+
+/** Of the servers that hold the copies of a stream, as far as they have shown it. */
+export function storageOf(placement: Placement | null, known: ReadonlyMap<string, ServerFacts>): ServerStorage[] {
+  return (placement?.replicas ?? []).flatMap(({ server }) => {
+    const storage = known.get(server)?.storage ?? null
+    return storage === null ? [] : [{ server, ...storage }]
+  })
 }
 
 /** null: it does not answer. */
@@ -72,7 +91,14 @@ async function askSystemAccount(connection: NatsConnection, note: (varz: unknown
 interface Varz {
   readonly server_name?: unknown
   readonly version?: unknown
-  readonly jetstream?: { readonly config?: { readonly sync_always?: unknown; readonly sync_interval?: unknown } }
+  readonly jetstream?: {
+    readonly config?: {
+      readonly sync_always?: unknown
+      readonly sync_interval?: unknown
+      readonly max_storage?: unknown
+    }
+    readonly stats?: { readonly storage?: unknown }
+  }
 }
 
 /** null: it is no such page, or that of a server without JetStream. */
@@ -82,7 +108,9 @@ function readVarz(page: unknown): (ServerFacts & { readonly name: string }) | nu
   if (typeof name !== 'string' || typeof version !== 'string' || config === undefined) return null
   const { sync_always: isAlways, sync_interval: interval } = config
   const shown = isAlways === true ? 'always' : typeof interval === 'number' ? interval / NANOSECONDS : null
-  return { name, version, sync: syncOf(version, shown) }
+  const [usedBytes, maxBytes] = [jetstream?.stats?.storage, config.max_storage]
+  const isLimited = typeof usedBytes === 'number' && typeof maxBytes === 'number' && maxBytes > 0
+  return { name, version, sync: syncOf(version, shown), storage: isLimited ? { usedBytes, maxBytes } : null }
 }
 
 function syncOf(version: string, shown: Sync | null): Sync | null {

@@ -50,7 +50,10 @@ const FLAGS = {
 /** By the member of the stream's sample. */
 const STREAM = {
   bytes: ['sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.'],
-  maxBytes: ['sluice_stream_max_bytes', 'The size at which the stream is full. No series where it has none.'],
+  maxBytes: [
+    'sluice_stream_max_bytes',
+    'The size at which the stream is full, by its own limit or that of its account or servers. No series where it has none.',
+  ],
   oldestSeconds: ['sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.'],
   keepSeconds: [
     'sluice_stream_keep_seconds',

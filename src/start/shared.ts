@@ -78,7 +78,12 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   started.add(() => durability.stop())
   // Opened last and so stopped first: its flush finishes requests, which commit their charges in the parts above.
   let spool: SharedSpool | null = null
-  const facts = { nats, nodeId, keyedAlone: () => keyedAlone(durability.syncMs) }
+  const facts = {
+    nats,
+    nodeId,
+    keyedAlone: () => keyedAlone(durability.syncMs),
+    serverStorage: () => durability.storage,
+  }
   const queue = connectStream(facts, config, context, (doubt, record) => {
     if (spool === null) admission.doubt(doubt)
     else spool.spool.doubt(doubt, record)
@@ -208,7 +213,7 @@ function createAdmission(
 }
 
 function connectStream(
-  facts: Required<Pick<PublisherOptions, 'nats' | 'nodeId' | 'keyedAlone'>>,
+  facts: Required<Pick<PublisherOptions, 'nats' | 'nodeId' | 'keyedAlone' | 'serverStorage'>>,
   { partitions, stream, spool }: Config,
   { log, metrics, bytes }: StoresContext,
   onDoubt: PublisherOptions['onDoubt'] & {},

@@ -1,4 +1,5 @@
-// The part of `sluice check` that tests Redis and NATS. It only reads.
+// The part of `sluice check` that tests Redis and NATS. It only reads, but for an empty message where the stream alone can say
+// whether it refuses.
 
 import { type BucketRecords, readRecords } from '../../apps/bucket/bucket-edit.ts'
 import { FOREIGN_KEY, ownershipText } from '../../installation/owner.ts'
@@ -9,7 +10,10 @@ import { Bucket } from '../../nats/bucket.ts'
 import { connectNats } from '../../nats/connection.ts'
 import type { Durability } from '../../nats/durability.ts'
 import { learnDurability } from '../../nats/durability-watch.ts'
+import { type KnownServers, type ServerStorage, storageOf } from '../../nats/server-facts.ts'
 import { APPS_BUCKET, EVENTS_STREAM } from '../../nats/store-names.ts'
+import { askRefusal } from '../../queue/stream/probe.ts'
+import { readAccountLimit, serverLimitOf } from '../../queue/stream/storage-limit.ts'
 import { describeStream, MAX_RECORD_BYTES, type StreamReport } from '../../queue/stream/stream.ts'
 import { FOREIGN, isForeignBucket } from '../../records/bucket-records.ts'
 import { withRedis } from '../../records/redis.ts'
@@ -17,13 +21,14 @@ import { describeRedis, type RedisFacts, type RedisNode } from '../../redis/fact
 import { listOf, text } from '../../redis/reply.ts'
 import type { Config } from '../../settings/config.ts'
 import { formatBytes, formatCount } from '../table.ts'
-import { presentStreamFinding, type StreamWish } from './check-stream.ts'
+import { presentStreamFinding, refusalBy, type StreamLimits, type StreamWish } from './check-stream.ts'
 import { type Finding, finding, findingWith } from './finding.ts'
 
 /** For all questions to one of them. */
 const PROBE_TIMEOUT_MS = 8000
 /** Invalid app records that are listed. */
 const MAX_COMPLAINTS = 20
+const NO_LIMITS: StreamLimits = { limits: [], refused: null }
 const OLDEST_REDIS = '6.2'
 const OLDEST_NATS = '2.9'
 
@@ -64,13 +69,19 @@ async function natsFindings(config: Config, nowMs: number): Promise<Finding[]> {
     try {
       const report = await describeStream(connection)
       const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
+      const known: KnownServers = new Map()
+      const learned = await learnDurability(connection, natsMonitorUrls, known)
       const isAlone = connection.info?.cluster === undefined
       const stream =
         report.kind === 'absent' && replicas > 1 && isAlone
           ? tooFewServers(replicas)
-          : streamFinding(report, { replicas, nowMs })
+          : streamFinding(
+              report,
+              { replicas, nowMs },
+              await limitsOf(connection, report, storageOf(learned.events, known), replicas),
+            )
       const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET), config)] : []
-      const { durability } = await learnDurability(connection, natsMonitorUrls)
+      const { durability } = learned
       return [
         natsFinding({ place: connection.getServer(), version, maxPayloadBytes }),
         stream,
@@ -81,6 +92,20 @@ async function natsFindings(config: Config, nowMs: number): Promise<Finding[]> {
       await connection.close()
     }
   })
+}
+
+async function limitsOf(
+  connection: Awaited<ReturnType<typeof connectNats>>,
+  report: StreamReport,
+  servers: readonly ServerStorage[],
+  wanted: number,
+): Promise<StreamLimits> {
+  const replicas = report.kind === 'present' ? report.facts.replicas : wanted
+  const account = await readAccountLimit(connection, replicas)
+  const limits = [...(account === null ? [] : [account]), ...servers.map(serverLimitOf)]
+  // Only an answer of the stream shows a limit that a server does not.
+  const isAsked = report.kind === 'present' && servers.length < replicas
+  return { limits, refused: isAsked ? await askRefusal(connection) : null }
 }
 
 export function redisFinding(place: string, { isCluster, nodes }: RedisFacts): Finding {
@@ -152,12 +177,15 @@ function tooFewServers(replicas: number): Finding {
   )
 }
 
-export function streamFinding(report: StreamReport, wish: StreamWish): Finding {
+export function streamFinding(report: StreamReport, wish: StreamWish, limits = NO_LIMITS): Finding {
   switch (report.kind) {
     case 'present':
-      return presentStreamFinding(report.facts, wish)
-    case 'absent':
+      return presentStreamFinding(report.facts, wish, limits)
+    case 'absent': {
+      const refusal = refusalBy(limits)
+      if (refusal !== null) return finding('stream', 'FAIL', `no ${EVENTS_STREAM} yet, and ${refusal}`)
       return finding('stream', 'ok', `no ${EVENTS_STREAM} yet: the first start creates it`)
+    }
     case 'unreadable':
       return finding('stream', 'FAIL', `${EVENTS_STREAM} cannot be read: ${report.reason}`)
   }

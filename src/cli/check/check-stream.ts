@@ -1,7 +1,8 @@
 // What `sluice check` says of an existing stream: what it holds, how far back it reaches, and how much room is left.
 
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
-import { type StreamFacts } from '../../queue/stream/stream.ts'
+import { isSpent, type StorageLimit } from '../../queue/stream/storage-limit.ts'
+import { PURGE_ADVICE, type StreamFacts } from '../../queue/stream/stream.ts'
 import { formatBytes, formatCount, formatSpan } from '../table.ts'
 import { type Finding, finding, findingWith, NEARLY_FULL_SHARE } from './finding.ts'
 
@@ -11,15 +12,33 @@ export interface StreamWish {
   readonly nowMs: number
 }
 
-export function presentStreamFinding(facts: StreamFacts, wish: StreamWish): Finding {
-  const detail = `${EVENTS_STREAM}: ${factTexts(facts, wish).join(', ')}`
-  const { differences, refusal } = facts
+/** What else bounds it, and how it refused a message just now (null: it did not, or was not asked). */
+export interface StreamLimits {
+  readonly limits: readonly StorageLimit[]
+  readonly refused: string | null
+}
+
+export function refusalBy({ limits, refused }: StreamLimits): string | null {
+  const spent = limits.find(isSpent)
+  if (spent === undefined) return refused
+  return `${spent.store} has no room for a batch of the largest size: ${spent.advice}, or ${PURGE_ADVICE}`
+}
+
+export function presentStreamFinding(facts: StreamFacts, wish: StreamWish, { limits, refused }: StreamLimits): Finding {
+  const limitTexts = limits.map(
+    ({ store, usedBytes, maxBytes }) => `${store} ${formatBytes(usedBytes)} of at most ${formatBytes(maxBytes)}`,
+  )
+  const detail = `${EVENTS_STREAM}: ${[...factTexts(facts, wish), ...limitTexts].join(', ')}`
+  const { differences } = facts
+  const refusal = facts.refusal ?? refusalBy({ limits, refused })
   if (refusal !== null) {
     return finding('stream', 'FAIL', [detail, ...differences, `batches are answered 503: ${refusal}`].join('; '))
   }
-  const nearlyFull = isNearlyFull(facts)
-    ? ['nearly full; when full, requests get 503: see what its consumers have not had, or raise its limit']
-    : []
+  const isPast = ({ usedBytes, maxBytes }: StorageLimit): boolean => usedBytes >= NEARLY_FULL_SHARE * maxBytes
+  const nearlyFull =
+    isNearlyFull(facts) || limits.some(isPast)
+      ? ['nearly full; when full, requests get 503: see what its consumers have not had, or raise its limit']
+      : []
   return findingWith('stream', detail, [...differences, ...nearlyFull])
 }
 

@@ -72,3 +72,10 @@ export function parseAck(data: Uint8Array, status: number, messages = 1): Ack {
   if (count !== messages) return { kind: 'unreadable' }
   return { kind: duplicate === true ? 'duplicate' : 'stored', sequence: seq }
 }
+
+/** Whose limit of storage it is that refuses a message so; null: none. */
+export function limiterOf(reason: string): 'stream' | 'account' | 'server' | null {
+  if (reason.startsWith('maximum bytes')) return 'stream'
+  if (reason.startsWith('resource limits exceeded for account')) return 'account'
+  return /^insufficient (?:storage )?resources/.test(reason) ? 'server' : null
+}

@@ -24,3 +24,14 @@ export async function probe(connection: NatsConnection, messageId: string): Prom
   // Another may have asked before.
   return original.data.length === 0 ? 'burnt' : { sequence: ack.sequence, data: original.data }
 }
+
+/** How the stream refuses an empty message now; null: it stores it, or does not say. Never rejects. */
+export async function askRefusal(connection: NatsConnection): Promise<string | null> {
+  try {
+    const answer = await connection.request(PROBE_SUBJECT, new Uint8Array(), { timeout: API_TIMEOUT_MS })
+    const ack = parseAck(answer.data, answer.headers?.code ?? 0)
+    return ack.kind === 'refused' ? ack.reason : null
+  } catch {
+    return null
+  }
+}

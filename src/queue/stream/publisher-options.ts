@@ -19,7 +19,8 @@ export interface Doubt {
   readonly events: number
 }
 
-export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs' | 'fillers'> {
+export interface PublisherOptions
+  extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs' | 'fillers' | 'serverStorage'> {
   readonly nats: NatsAccess | string
   /** 8 to 16 lower-case hex digits, new for each process, so that the ids of its messages are unique. */
   readonly nodeId: string

@@ -24,8 +24,6 @@ import { StreamState } from './stream-state.ts'
 import { UnackedRecords } from './unacked-records.ts'
 
 const DEFAULT_ACK_TIMEOUT_MS = 2000
-/** How NATS refuses a message for which a stream has no room. */
-const BYTES_EXCEEDED = 'maximum bytes'
 /** More than a ring of the default size can hold. */
 const MAX_UNACKED_RECORDS = 262_144
 
@@ -231,7 +229,7 @@ export class StreamPublisher implements EventQueue {
       case 'duplicate':
         return this.#duplicate(message, ack.sequence)
       case 'refused':
-        if (ack.reason.startsWith(BYTES_EXCEEDED)) this.#keeper.noteRefusal()
+        this.#keeper.noteRefusal(ack.reason)
         return this.#ended(message, ack.isFull ? 'stream_full' : 'stream_refused')
       case 'foreign stream':
         return this.#ended(message, 'stream_refused')

@@ -4,9 +4,12 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
+import type { ServerStorage } from '../../nats/server-facts.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { type Fillers, Filling } from '../filling.ts'
+import { limiterOf } from './ack.ts'
 import { type ConsumerLags, measureLags } from './consumer-lag.ts'
+import { fullAtBytes, readAccountLimit, roomBytesOf, type StorageLimit, serverLimitOf } from './storage-limit.ts'
 import {
   describeStream,
   differenceText,
@@ -21,12 +24,15 @@ import {
 /** Between two looks while something is wrong. */
 const LOOK_INTERVAL_MS = 500
 const MEASURE_INTERVAL_MS = 10_000
+const STORE = `stream ${EVENTS_STREAM}`
 
 export interface StreamKeeperOptions {
   /** The stream, where it has to be created. */
   readonly newStream: NewStream
   readonly measureIntervalMs?: number
   readonly fillers?: Fillers
+  /** Of the servers that hold its copies, as far as they show it. */
+  readonly serverStorage?: () => readonly ServerStorage[]
   /** Called after each look, whether JetStream answered or not. */
   readonly onReport: (report: StreamReport) => void
   readonly onNotice: OnNotice
@@ -41,7 +47,9 @@ export class StreamKeeper {
   #isLooking = false
   #lastDifference: string | null = null
   #measureTimer: Timer | null = null
-  readonly #filling: Filling
+  /** Of the stream, its account, and the servers, by the subject of their sentences. */
+  readonly #fillings = new Map<string, Filling>()
+  #accountLimit: StorageLimit | null = null
   #measured: StreamFacts | null = null
   /** As it was last reported. */
   #unsafe: string | null = null
@@ -49,10 +57,9 @@ export class StreamKeeper {
 
   constructor(options: StreamKeeperOptions) {
     this.#options = options
-    this.#filling = new Filling({ ...options, store: `stream ${EVENTS_STREAM}`, largestBytes: MAX_RECORD_BYTES })
   }
 
-  /** Measured some seconds ago; null: there is no connection, or no answer yet. */
+  /** Measured some seconds ago, with `maxBytes` by the tightest of all limits; null: there is no connection, or no answer yet. */
   get measured(): StreamFacts | null {
     return this.#measured
   }
@@ -68,6 +75,7 @@ export class StreamKeeper {
     if (this.#timer !== null) this.#options.timers.clear(this.#timer)
     this.#timer = null
     this.#measured = null
+    this.#accountLimit = null
     this.#lags = {}
     this.#measureLater()
     if (connection !== null) this.look()
@@ -80,10 +88,21 @@ export class StreamKeeper {
     void this.#look(this.#connection)
   }
 
-  /** The stream refused a message at its max_bytes. Looks, unless it is known to be full. */
-  noteRefusal(): void {
-    this.#filling.noteRefusal()
-    if (!this.#filling.isFull) this.look()
+  /** A message was refused. Looks where that was for want of storage, unless it is known. */
+  noteRefusal(reason: string): void {
+    const limiter = limiterOf(reason)
+    // Which of the servers it was is not said: the fullest.
+    const store = limiter === 'stream' ? STORE : this.#limits.find((one) => one.of === limiter)?.store
+    const filling = store === undefined ? undefined : this.#fillings.get(store)
+    filling?.noteRefusal()
+    if (filling?.isFull === false) this.look()
+  }
+
+  /** The one with the least room first. */
+  get #limits(): readonly StorageLimit[] {
+    const servers = this.#options.serverStorage?.() ?? []
+    const account = this.#accountLimit === null ? [] : [this.#accountLimit]
+    return [...account, ...servers.map(serverLimitOf)].toSorted((one, other) => roomBytesOf(one) - roomBytesOf(other))
   }
 
   async #look(connection: NatsConnection): Promise<void> {
@@ -104,6 +123,7 @@ export class StreamKeeper {
     this.#take(report)
     if (report.kind === 'present') this.#unsafe = report.facts.unsafe
     this.#options.onReport(report)
+    if (report.kind === 'present') await this.#fill(connection, report.facts)
   }
 
   #measureLater(): void {
@@ -127,16 +147,13 @@ export class StreamKeeper {
     if (report.kind === 'absent') this.look()
     if (report.kind === 'present' && report.facts.unsafe !== this.#unsafe) this.look()
     this.#take(report)
+    if (report.kind === 'present') await this.#fill(connection, report.facts)
+    if (connection !== this.#connection) return
     this.#measureLater()
   }
 
   #take(report: StreamReport): void {
     if (report.kind !== 'present') return
-    this.#measured = report.facts
-    const { bytes, discardsOld, maxBytes } = report.facts
-    if (maxBytes !== null && !discardsOld)
-      this.#filling.look(bytes, maxBytes, () => `raise its max_bytes, or ${PURGE_ADVICE}`)
-    else this.#filling.unbound()
     if (report.created) {
       const { replicas } = report.facts
       const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`
@@ -146,4 +163,34 @@ export class StreamKeeper {
     if (difference !== null && difference !== this.#lastDifference) this.#options.onNotice(difference)
     this.#lastDifference = difference
   }
+
+  /** How full the stream is, and what else its messages take the room of. */
+  async #fill(connection: NatsConnection, facts: StreamFacts): Promise<void> {
+    const { bytes, discardsOld, maxBytes, replicas } = facts
+    const accountLimit = await readAccountLimit(connection, replicas)
+    if (connection !== this.#connection) return
+    this.#accountLimit = accountLimit
+    const limits = this.#limits
+    this.#measured = { ...facts, maxBytes: fullAtBytes(facts, limits) }
+    const bounded = new Set(limits.map(({ store }) => store))
+    if (maxBytes !== null && !discardsOld) {
+      bounded.add(STORE)
+      this.#fillingOf(STORE, 1).look(bytes, maxBytes, adviceOf('raise its max_bytes'))
+    }
+    for (const limit of limits)
+      this.#fillingOf(limit.store, limit.copies).look(limit.usedBytes, limit.maxBytes, adviceOf(limit.advice))
+    for (const [store, filling] of this.#fillings) if (!bounded.has(store)) filling.unbound()
+  }
+
+  #fillingOf(store: string, copies: number): Filling {
+    const known = this.#fillings.get(store)
+    if (known !== undefined) return known
+    const filling = new Filling({ ...this.#options, store, largestBytes: copies * MAX_RECORD_BYTES })
+    this.#fillings.set(store, filling)
+    return filling
+  }
+}
+
+function adviceOf(first: string): () => string {
+  return () => `${first}, or ${PURGE_ADVICE}`
 }

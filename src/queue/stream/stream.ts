@@ -111,7 +111,9 @@ export async function describeStream(connection: NatsConnection): Promise<Stream
     // Any server of a cluster describes a stream, but none takes a message for one without a leader.
     if (info.cluster !== undefined && (info.cluster.leader ?? '') === '')
       return { kind: 'unreadable', reason: 'the stream has no leader' }
-    return { kind: 'present', facts: factsOf(info), created: false }
+    if (!refusesPerSubject(info.config)) return { kind: 'present', facts: factsOf(info), created: false }
+    const counted = await manager.streams.info(EVENTS_STREAM, { subjects_filter: ALL_SUBJECTS })
+    return { kind: 'present', facts: factsOf(counted), created: false }
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
     return { kind: 'unreadable', reason: reasonOf(error) }
@@ -208,10 +210,13 @@ function unsafeOf(config: StreamConfig): string | null {
   return null
 }
 
-function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): string | null {
+function refusalOf(config: StreamConfig, { messages, bytes, subjects }: StreamState): string | null {
   if (config.sealed) return 'it is sealed for good: back it up and delete it, and the nodes create a new one'
   if (config.no_ack === true) return 'it acknowledges nothing: set no_ack to false'
   if (!takesOurs(config.subjects ?? [])) return `it does not take all our subjects: give it ${ALL_SUBJECTS}`
+  const { max_msg_size: size = -1 } = config
+  if (size > 0 && size < MAX_RECORD_BYTES)
+    return `it has no room for a batch of the largest size: raise max_msg_size to ${MAX_RECORD_BYTES} bytes, or -1`
   if (config.discard !== DiscardPolicy.New) return null
   const way = `or ${PURGE_ADVICE}`
   const maxMessages = limitOf(config.max_msgs)
@@ -220,7 +225,16 @@ function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): stri
   if (maxBytes !== null && maxBytes - bytes < MAX_RECORD_BYTES) {
     return `it has no room for a batch of the largest size: raise max_bytes, ${way}`
   }
+  const full = Object.entries(subjects ?? {}).find(
+    ([, count]) => refusesPerSubject(config) && count >= config.max_msgs_per_subject,
+  )
+  if (full !== undefined) return `its subject ${full[0]} is full: set max_msgs_per_subject to -1, ${way}`
   return null
+}
+
+/** A subject that is full refuses messages; otherwise it would drop its oldest. */
+function refusesPerSubject({ discard_new_per_subject: isNew, max_msgs_per_subject: most }: StreamConfig): boolean {
+  return isNew === true && most > 0
 }
 
 function limitOf(limit: number): number | null {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { natsFinding, redisFinding, streamFinding } from '../../../../src/cli/check/check-shared.ts'
+import type { StorageLimit } from '../../../../src/queue/stream/storage-limit.ts'
 import type { RedisNode } from '../../../../src/redis/facts.ts'
 
 const HOUR_MS = 3_600_000
@@ -71,6 +72,16 @@ describe('the stream', () => {
     isAtomic: false,
     differences: [],
   }
+  const wish = { replicas: 3, nowMs: NOW_MS }
+  const present = { kind: 'present', facts, created: false } as const
+  const limitOf = (usedMib: number): StorageLimit => ({
+    of: 'account',
+    store: 'the NATS account',
+    usedBytes: usedMib * 1024 ** 2,
+    maxBytes: 100 * 1024 ** 2,
+    copies: 1,
+    advice: 'raise it',
+  })
   const found = (changes: Partial<typeof facts> | object = {}, replicas = 3) =>
     streamFinding({ kind: 'present', facts: { ...facts, ...changes }, created: false }, { replicas, nowMs: NOW_MS })
 
@@ -118,6 +129,42 @@ describe('the stream', () => {
         /1000 B of at most 1000 B.*; batches are answered 503: it is full: raise max_bytes$/,
       ),
     })
+  })
+
+  test.each([
+    ['ok', 70, /, the NATS account 70 MiB of at most 100 MiB$/],
+    ['warn', 80, /nearly full/],
+    [
+      'FAIL',
+      99.5,
+      /batches are answered 503: the NATS account has no room for a batch of the largest size: raise it, or /,
+    ],
+  ] as const)(
+    'is %s where its account has taken %d of 100 MiB, whatever its own limits are',
+    (state, usedMib, detail) => {
+      const limits = [limitOf(usedMib)]
+      const found = streamFinding(present, wish, { limits, refused: null })
+      expect(found).toMatchObject({ state, detail: expect.stringMatching(detail) })
+    },
+  )
+
+  test('counts a batch as often as the account does: once for each copy', () => {
+    const limits = [{ ...limitOf(99), copies: 3 }]
+    expect(streamFinding(present, wish, { limits, refused: null }).state).toBe('FAIL')
+  })
+
+  test('that refuses an empty message is a failure, whatever sets the limit', () => {
+    expect(streamFinding(present, wish, { limits: [], refused: 'insufficient resources' })).toMatchObject({
+      state: 'FAIL',
+      detail: expect.stringMatching(/batches are answered 503: insufficient resources$/),
+    })
+  })
+
+  test('that is not there yet needs room too', () => {
+    const found = (usedMib: number) =>
+      streamFinding({ kind: 'absent' }, wish, { limits: [limitOf(usedMib)], refused: null })
+    expect(found(50).state).toBe('ok')
+    expect(found(100).state).toBe('FAIL')
   })
 
   test('may be absent, but not unreadable', () => {

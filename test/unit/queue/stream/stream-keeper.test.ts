@@ -1,15 +1,16 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, it } from 'vitest'
 import type { StreamReport } from '../../../../src/queue/stream/stream.ts'
-import { StreamKeeper } from '../../../../src/queue/stream/stream-keeper.ts'
+import { StreamKeeper, type StreamKeeperOptions } from '../../../../src/queue/stream/stream-keeper.ts'
 import { NEW_STREAM } from '../../../support/jetstream.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 
 const MIB = 1024 ** 2
 
 /** A connection to a stream of this size, as it is when it is asked. */
-function streamOf(facts: { bytes: number; config: object }): NatsConnection {
-  const request = (): Promise<{ data: Buffer }> => {
+function streamOf(facts: { bytes: number; config: object; account?: object }): NatsConnection {
+  const request = (subject: string): Promise<{ data: Buffer }> => {
+    if (subject === '$JS.API.INFO') return Promise.resolve({ data: Buffer.from(JSON.stringify(facts.account ?? {})) })
     const config = {
       subjects: ['sluice.events.*'],
       storage: 'file',
@@ -25,11 +26,14 @@ function streamOf(facts: { bytes: number; config: object }): NatsConnection {
   return { options: {}, features, request } as unknown as NatsConnection
 }
 
-function keep(connection: NatsConnection): { lines: string[]; timers: ManualTimers; keeper: StreamKeeper } {
+function keep(
+  connection: NatsConnection,
+  options: Partial<StreamKeeperOptions> = {},
+): { lines: string[]; timers: ManualTimers; keeper: StreamKeeper } {
   const lines: string[] = []
   const timers = new ManualTimers()
   const onNotice = (message: string): void => void lines.push(message)
-  const keeper = new StreamKeeper({ newStream: NEW_STREAM, onReport: () => {}, onNotice, timers })
+  const keeper = new StreamKeeper({ newStream: NEW_STREAM, onReport: () => {}, onNotice, timers, ...options })
   keeper.use(connection)
   return { lines, timers, keeper }
 }
@@ -68,10 +72,69 @@ it('a stream that refuses a message at its max_bytes is full at once, not with t
   const { lines, timers, keeper } = keep(streamOf(facts))
   await timers.pass(1000)
   for (let refused = 0; refused < 5; refused += 1) {
-    keeper.noteRefusal()
+    keeper.noteRefusal('maximum bytes exceeded')
     await timers.pass(500)
   }
   expect(lines).toEqual([expect.stringMatching(/^stream SLUICE_EVENTS is full \(70 MiB of 100 MiB\): answering 503 /)])
+})
+
+it.each([
+  ['the NATS account', 1, (used: number) => ({ storage: used, limits: { max_storage: 100 * MIB } })],
+  [
+    'tier R3 of the NATS account',
+    3,
+    (used: number) => ({
+      storage: 0,
+      limits: { max_storage: 1 },
+      tiers: { R3: { storage: 3 * used, limits: { max_storage: 100 * MIB } } },
+    }),
+  ],
+])(
+  '%s that fills is logged as a stream is, and what is shown of the room is that of the tightest limit',
+  async (store, replicas, accountOf) => {
+    const facts = {
+      bytes: 10 * MIB,
+      config: { max_bytes: 1000 * MIB, num_replicas: replicas },
+      account: accountOf(75 * MIB),
+    }
+    const { lines, timers, keeper } = keep(streamOf(facts))
+    await timers.pass(1000)
+    expect(keeper.measured).toMatchObject({ bytes: 10 * MIB, maxBytes: 35 * MIB })
+    for (const used of [85, 92, 96, 100, 50]) {
+      facts.account = accountOf(used * MIB)
+      await timers.pass(10_000)
+    }
+    const told = [
+      / is 80% full /,
+      / is 90% full /,
+      / is 95% full /,
+      / is full .*: raise its storage limit/,
+      / has room again /,
+    ]
+    expect(lines).toEqual(told.map((words) => expect.stringMatching(words)))
+    for (const line of lines) expect(line).toMatch(`${store} `)
+    keeper.use(null)
+  },
+)
+
+it('the storage of a server that fills is logged as a stream is', async () => {
+  let usedBytes = 10 * MIB
+  const serverStorage = () => [
+    { server: 'n0', usedBytes: MIB, maxBytes: 100 * MIB },
+    { server: 'n1', usedBytes, maxBytes: 100 * MIB },
+  ]
+  const { lines, timers, keeper } = keep(streamOf({ bytes: 5 * MIB, config: {} }), { serverStorage })
+  await timers.pass(1000)
+  expect(keeper.measured?.maxBytes).toBe(95 * MIB)
+  usedBytes = 95 * MIB
+  await timers.pass(10_000)
+  keeper.noteRefusal('insufficient resources')
+  await timers.pass(1000)
+  expect(lines).toEqual([
+    expect.stringMatching(/^the storage of NATS server n1 is 95% full \(95 MiB of 100 MiB\) .*; when full, /),
+    expect.stringMatching(/^the storage of NATS server n1 is full /),
+  ])
+  keeper.use(null)
 })
 
 it('a stream whose settings turn unsafe, or safe again, while nothing is published is reported again', async () => {

@@ -102,16 +102,18 @@ describe('a stream', () => {
 })
 
 describe('a stream refuses', () => {
+  const PER_SUBJECT = { max_msgs_per_subject: 7, discard_new_per_subject: true }
   const GB = 1e9
   const KIB = 1024
 
-  async function refusal(config: object, state: { messages?: number; bytes?: number } = {}): Promise<string | null> {
+  async function refusal(config: object, state: object = {}): Promise<string | null> {
     const answer = {
       config: { ...WANTED, ...config },
       created: FACTS.createdAt,
       state: { messages: 1000, bytes: 1e6, first_seq: 1, last_seq: 1000, first_ts: FACTS.createdAt, ...state },
     }
-    const report = await describeStream(answering(answer).connection)
+    // It is asked again where each subject counts.
+    const report = await describeStream(answering(answer, answer).connection)
     return report.kind === 'present' ? report.facts.refusal : report.kind
   }
 
@@ -120,6 +122,13 @@ describe('a stream refuses', () => {
     ['while there is room for a large record', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB }],
     ['while a small one has room for a large record', { max_bytes: 1000 * KIB }, { messages: 9, bytes: 400 * KIB }],
     ['below its number of messages', { max_msgs: 1001 }, {}],
+    ['below its number of messages of a subject', PER_SUBJECT, { subjects: { 'sluice.events.3': 6 } }],
+    [
+      'where a subject that is full drops its oldest',
+      { max_msgs_per_subject: 7 },
+      { subjects: { 'sluice.events.3': 7 } },
+    ],
+    ['where its messages may have the size of the largest record', { max_msg_size: 600 * KIB }, {}],
     ['where it discards the old', { max_msgs: 1000, max_bytes: 1e6, discard: 'old' }, {}],
   ])('nothing %s', async (_, config, state) => {
     expect(await refusal(config, state)).toBeNull()
@@ -129,6 +138,9 @@ describe('a stream refuses', () => {
     ['max_bytes', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB + 1 }],
     ['max_bytes', { max_bytes: 1000 * KIB }, { messages: 9, bytes: 400 * KIB + 1 }],
     ['max_msgs', { max_msgs: 1000 }, {}],
+    ['max_msg_size', { max_msg_size: 60_000 }, {}],
+    ['max_msg_size', { max_msg_size: 60_000, discard: 'old' }, {}],
+    ['max_msgs_per_subject', PER_SUBJECT, { subjects: { 'sluice.events.1': 1, 'sluice.events.3': 7 } }],
     ['sealed for good', { sealed: true }, {}],
     ['no_ack', { no_ack: true }, {}],
     ['persist_mode', { persist_mode: 'async' }, {}],

@@ -15,6 +15,7 @@ import {
 import { errorCode, errorMessage } from '../lib/errors.ts'
 import { sleep, type Timers } from '../lib/timers.ts'
 import { type NatsAccess, type NatsAddress, type NatsServer, serverText, toNatsAddress } from './address.ts'
+import { guardConnections, MAX_LINE_BYTES, quoted } from './guard.ts'
 
 /** For a server's first line. A frozen server accepts the connection and sends nothing. */
 const GREETING_TIMEOUT_MS = 2000
@@ -160,7 +161,7 @@ export class NatsLink {
         // The client would first wait until its buffer is written, which a frozen server never allows.
         await connection.close()
       } else if (status.type === 'error') {
-        this.#options.onComplaint?.(status.error.message)
+        this.#options.onComplaint?.(quoted(status.error.message))
       }
     }
   }
@@ -208,13 +209,14 @@ export function describeFault(error: unknown): string {
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'the connection was cut'
   const message = errorMessage(error)
   if (message === 'timeout') return NO_ANSWER
-  return message === '' ? 'the connection was cut' : message
+  return message === '' ? 'the connection was cut' : quoted(message)
 }
 
 async function dial(address: NatsAddress, server: NatsServer, signal: AbortSignal): Promise<NatsConnection> {
   const tls = tlsOf(address)
   // The client does not close the socket of a try that timed out, so a frozen server would collect one for each try.
   const isGreeted = await awaitGreeting(server, signal, tls === null ? 'must' : 'may')
+  guardConnections()
   const connecting = connect({
     servers: [serverText(server)],
     name: 'sluice',
@@ -269,7 +271,7 @@ function untilAborted(connecting: Promise<NatsConnection>, signal: AbortSignal):
 }
 
 /**
- * Resolves with true once the server has sent its first bytes. Where it only may, with false if it is silent, or has cut off
+ * Resolves with true once the server has sent its first line. Where it only may, with false if it is silent, or has cut off
  * a client that is: by default one that waits for a TLS handshake does so after two seconds.
  */
 function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal, greeting: 'must' | 'may'): Promise<boolean> {
@@ -291,7 +293,13 @@ function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal, greeting
     }
     const timer = setTimeout(() => silent(NO_ANSWER), GREETING_TIMEOUT_MS)
     signal.addEventListener('abort', onAbort)
-    socket.once('data', () => end(null))
+    let greetingBytes = 0
+    socket.on('data', (bytes) => {
+      greetingBytes += bytes.length
+      // The client would read on and on for the end of the line.
+      if (bytes.includes('\n')) end(null)
+      else if (greetingBytes > MAX_LINE_BYTES) end(new Error('the server greets with a line without an end'))
+    })
     socket.once('error', end)
     socket.once('close', () => silent('the connection was cut'))
     if (signal.aborted) onAbort()

@@ -30,7 +30,7 @@ async function start(settings: string, stream: object = {}) {
     service,
     check: () => runCommand(['check'], { ...env, PORT: '0', SLUICE_ADMIN_PORT: '0' }, folder),
     /** Sends bodies of some size until one is refused. */
-    async fill(): Promise<void> {
+    fill: async (): Promise<void> => {
       const statuses: number[] = []
       do statuses.push((await post(service, bodyOfSize('ak_one', 200_000))).status)
       while (statuses.at(-1) === 202 && statuses.length < 100)

@@ -1,6 +1,7 @@
 // Reads JetStream's answer to a published message. Nearly all answers have one form, which is read without parsing
 // JSON.
 
+import { quoted } from '../../nats/guard.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 
 export type Ack =
@@ -61,7 +62,7 @@ export function parseAck(data: Uint8Array, status: number, messages = 1): Ack {
   const { stream, seq, duplicate, error, count = 1 } = answer as Record<string, unknown>
   if (typeof error === 'object' && error !== null) {
     const { description, code } = error as Record<string, unknown>
-    const reason = typeof description === 'string' ? description : `error ${String(code)}`
+    const reason = quoted(typeof description === 'string' ? description : `error ${String(code)}`)
     const isFull = NO_ROOM.test(reason)
     if (messages > 1 && !isFull) return { kind: 'not as a batch', reason }
     return { kind: 'refused', reason, isFull }

@@ -214,7 +214,7 @@ function refusalOf(config: StreamConfig, { messages, bytes, subjects }: StreamSt
   if (config.sealed) return 'it is sealed for good: back it up and delete it, and the nodes create a new one'
   if (config.no_ack === true) return 'it acknowledges nothing: set no_ack to false'
   if (!takesOurs(config.subjects ?? [])) return `it does not take all our subjects: give it ${ALL_SUBJECTS}`
-  const { max_msg_size: size = -1 } = config
+  const { max_msg_size: size } = config
   if (size > 0 && size < MAX_RECORD_BYTES)
     return `it has no room for a batch of the largest size: raise max_msg_size to ${MAX_RECORD_BYTES} bytes, or -1`
   if (config.discard !== DiscardPolicy.New) return null
@@ -234,7 +234,7 @@ function refusalOf(config: StreamConfig, { messages, bytes, subjects }: StreamSt
 
 /** A subject that is full refuses messages; otherwise it would drop its oldest. */
 function refusesPerSubject({ discard_new_per_subject: isNew, max_msgs_per_subject: most }: StreamConfig): boolean {
-  return isNew === true && most > 0
+  return isNew && most > 0
 }
 
 function limitOf(limit: number): number | null {

@@ -103,7 +103,6 @@ async function openAlone(
       // Perhaps no node runs that audits. The counts that this process leaves behind hold for longer than the audit takes.
       isAudited: false,
       limits: {
-        withoutRedisAtMs: Number.NEGATIVE_INFINITY,
         restoreKey: () => {},
         doubt: () => {},
         countSpool: (spoolId) =>

@@ -93,7 +93,7 @@ interface SpoolContext {
 
 interface SpoolUses {
   readonly stream: StreamPublisher
-  readonly limits: Pick<SharedAdmission, 'countSpool' | 'withoutRedisAtMs' | 'restoreKey' | 'doubt'>
+  readonly limits: Pick<SharedAdmission, 'countSpool' | 'restoreKey' | 'doubt'>
   readonly syncMs: () => number
   /** What was sent is kept until the audit counts it. */
   readonly isAudited: boolean
@@ -121,7 +121,6 @@ export async function openSharedSpool(
       const { bavail, bsize, blocks } = await statfs(path)
       return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
     },
-    withoutRedisAtMs: () => limits.withoutRedisAtMs,
     onNamed: (id) => (counts = limits.countSpool(id)),
     onFound: (appId, charge) => counts?.add(appId, charge, true),
     onSpooled: (appId, charge) => counts?.add(appId, charge),

@@ -521,6 +521,14 @@ export const SHARED_MODE = [
     tests: ['test/unit/queue/spool/cursor-keeper.test.ts', SPOOL_HISTORIES],
   },
   {
+    name: 'sp7',
+    bug: 'a keyed batch of a spool is sent without a question after the duplicate window',
+    file: 'queue/spool/read-ahead.ts',
+    find: '    return record.head.keyed && isOld(record, this.#parts.timers.nowMs())\n',
+    replace: '    return record.head.keyed && isOld(record, record.head.receivedAtMs)\n',
+    tests: ['simulate spool-key-at-two-nodes'],
+  },
+  {
     name: 'na1',
     bug: 'each request waits for a NATS that has been away for long',
     file: 'queue/stream/long-outage.ts',

@@ -93,7 +93,6 @@ async function openSpoolOn(
     uncountedSinceMs: () => counts?.uncountedSinceMs ?? Number.POSITIVE_INFINITY,
     newId: Array.from({ length: 12 }, () => Math.floor(random() * 16).toString(16)).join(''),
     space: async () => SPOOL_SPACE,
-    withoutRedisAtMs: () => admission.withoutRedisAtMs,
     onNamed: (id) => (counts = admission.countSpool(id)),
     onFound: (appId, charge) => counts?.add(appId, charge, true),
     onSpooled: (appId, charge) => counts?.add(appId, charge),

@@ -32,7 +32,6 @@ export function spoolOptions(place: Pick<SpoolOptions, 'directory' | 'stream' | 
     partitions: 16,
     syncMs: () => 0,
     uncountedSinceMs: () => Number.POSITIVE_INFINITY,
-    withoutRedisAtMs: () => Number.NEGATIVE_INFINITY,
     newId: 'abcdef012345',
     space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),
     onNamed: () => {},

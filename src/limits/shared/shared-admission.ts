@@ -121,11 +121,6 @@ export class SharedAdmission implements Admission {
     return this.#turnCalls.unserved
   }
 
-  /** When a batch was last taken from this node's share, in Unix ms. */
-  get withoutRedisAtMs(): number {
-    return this.#takes.withoutRedisAtMs
-  }
-
   /** With a spool, whose batches Redis counts apart. */
   countSpool(spoolId: string): SpooledEvents {
     this.#spooled = new SpooledEvents({ ...this.#options, spoolId })

@@ -39,8 +39,6 @@ export interface TakesOptions {
 
 export class Takes {
   readonly #options: TakesOptions
-  /** When a batch was last taken from this node's share, in Unix ms. */
-  withoutRedisAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: TakesOptions) {
     this.#options = options
@@ -99,7 +97,6 @@ export class Takes {
     if (overLimit !== null) return this.#overLimit(budget, overLimit)
     if (refusal !== null) return { kind: 'overloaded', reason: refusal }
     this.#options.turnCalls.add(budget)
-    this.withoutRedisAtMs = this.#options.timers.nowMs()
     const charge = chargeIn(minute, events, budget.cycle.first, nowMs)
     return { kind: 'taken', charge: { ...charge, isShare: true } }
   }

@@ -64,7 +64,6 @@ export interface SpoolOptions extends SpoolCallbacks {
   readonly syncMs: () => number
   /** Of `onSent`: when the oldest was sent that the audit does not count yet, by the monotonic clock; infinite: it counts all. */
   readonly uncountedSinceMs: () => number
-  readonly withoutRedisAtMs: () => number
   /** 8 to 32 hex digits, for a folder that has no name yet. */
   readonly newId: string
   /** Free bytes of the disk, and its size. */
@@ -153,10 +152,8 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     partitions: options.partitions,
     cursor,
     keptBefore: kept,
-    recoveredEnd: end,
     syncMs: options.syncMs,
     uncountedSinceMs: options.uncountedSinceMs,
-    withoutRedisAtMs: options.withoutRedisAtMs,
     isTaking: () => spool.isTaking,
     onSent: (record, sequence) => {
       spool.sent(record)

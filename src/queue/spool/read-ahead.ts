@@ -1,8 +1,10 @@
 // What is read of the spool and not sent yet: its batches in their order, and how far each of them is.
 
+import type { Timers } from '../../lib/timers.ts'
 import type { Disk } from '../journal/disk.ts'
 import type { Damage } from '../journal/segment-cursor.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
+import { decidedUntilMs, isOld } from './settler.ts'
 import { readPieces, type SpooledRecord, type SpoolPiece } from './spool-records.ts'
 
 /**
@@ -23,10 +25,7 @@ export interface Item {
 export interface ReadAheadParts {
   readonly journalDirectory: string
   readonly disk: Disk
-  /** The end of what an earlier process has left. */
-  readonly recoveredEnd: JournalPosition
-  /** When Redis last did not answer this node; a key taken before may have been taken by another node as well. */
-  readonly withoutRedisAtMs: () => number
+  readonly timers: Pick<Timers, 'nowMs'>
   readonly onDamage: (damage: Damage) => void
 }
 
@@ -129,16 +128,16 @@ export class ReadAhead {
   #add({ records, next }: SpoolPiece): void {
     for (const record of records) {
       const state = this.#isUnsure(record) ? 'unsure' : 'ready'
-      this.#items.push({ record, state, readyUntilMs: Number.POSITIVE_INFINITY, burntIds: 0 })
+      // Another node may have taken its key, and the duplicate window forgets.
+      const readyUntilMs = record.head.keyed ? decidedUntilMs(record.head.receivedAtMs) : Number.POSITIVE_INFINITY
+      this.#items.push({ record, state, readyUntilMs, burntIds: 0 })
       this.#bytes += record.line.length
     }
     this.#next = next
   }
 
-  #isUnsure({ state, start, head, charge }: SpooledRecord): boolean {
-    const { recoveredEnd, withoutRedisAtMs } = this.#parts
-    if (state !== 'plain' || comparePositions(start, this.#unsureEnd) < 0) return true
-    // An earlier process did not leave word of when it was without Redis.
-    return head.keyed && (comparePositions(start, recoveredEnd) < 0 || withoutRedisAtMs() >= charge.takenAtMs)
+  #isUnsure(record: SpooledRecord): boolean {
+    if (record.state !== 'plain' || comparePositions(record.start, this.#unsureEnd) < 0) return true
+    return record.head.keyed && isOld(record, this.#parts.timers.nowMs())
   }
 }

@@ -70,7 +70,7 @@ export class Settler {
       const found = isAsked(record, place)
         ? await this.#find(record, connection)
         : { sequence: probed[place], messageId }
-      settled.push({ ...found, untilMs: sinceMs + DECIDED_BY_WINDOW_MS })
+      settled.push({ ...found, untilMs: decidedUntilMs(sinceMs) })
     }
     return settled
   }
@@ -119,7 +119,13 @@ function idsOf({ head, messageId }: SpooledRecord): string[] {
   return messageId === null || messageId.startsWith(head.batchId) ? [head.batchId] : [head.batchId, messageId]
 }
 
-function isOld({ head }: SpooledRecord, nowMs: number): boolean {
+/** Until when the duplicate window decides about what is sent again, or from two nodes, if that began then. */
+export function decidedUntilMs(sinceMs: number): number {
+  return sinceMs + DECIDED_BY_WINDOW_MS
+}
+
+/** The duplicate window may have forgotten it, by this clock, which may be wrong either way. */
+export function isOld({ head }: SpooledRecord, nowMs: number): boolean {
   return Math.abs(nowMs - head.receivedAtMs) > DECIDED_BY_WINDOW_MS
 }
 

@@ -4,6 +4,36 @@ import { EVENTS_STREAM } from '../../../src/nats/store-names.ts'
 import { anApp, history, type Scenario, send } from '../scenario.ts'
 
 export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'spool-key-at-two-nodes': {
+    claim: 'stores a keyed batch once that two spools took, of which one is sent after the duplicate window',
+    history: history('spool-key-at-two-nodes', {
+      hasSpools: true,
+      steps: [
+        { atMs: 2000, kind: 'path', node: 1, to: 'redis', state: 'cut', forMs: 60_000 },
+        { atMs: 2000, kind: 'nats killed', forMs: 10_000 },
+        { atMs: 2000, kind: 'path', node: 0, to: 'nats', state: 'cut', forMs: 700_000 },
+        // The second node cannot see that the first has the key.
+        send(6000, { batches: 3, gapMs: 50, keyed: true, twinAfterMs: 1500 }),
+      ],
+      endMs: 710_000,
+    }),
+  },
+  'spool-clock-behind': {
+    claim: 'stores a keyed batch once that two spools took, where the clock of the first is behind that of Redis',
+    history: history('spool-clock-behind', {
+      hasSpools: true,
+      steps: [
+        { atMs: 1000, kind: 'clock', of: 0, byMs: -20_000 },
+        { atMs: 2000, kind: 'nats killed', forMs: 20_000 },
+        { atMs: 2000, kind: 'path', node: 0, to: 'nats', state: 'cut', forMs: 700_000 },
+        send(6000, { batches: 3, gapMs: 50, keyed: true, twinAfterMs: 4000 }),
+        { atMs: 7000, kind: 'redis killed', comesBack: 'with all', forMs: 60_000 },
+        // The first node notices that Redis is away.
+        send(9000, { batches: 3, gapMs: 200 }),
+      ],
+      endMs: 710_000,
+    }),
+  },
   'spool-window-ends': {
     claim: 'asks the stream again for what a spool could not send before the duplicate window ended',
     history: history('spool-window-ends', {

@@ -35,7 +35,7 @@ test('a segment is opened once for all that it holds, its checksums too, and lit
   const onDamage = (damage: unknown): void => {
     throw new Error(JSON.stringify(damage))
   }
-  const parts = { journalDirectory, disk, onDamage, recoveredEnd: START, withoutRedisAtMs: () => 0 }
+  const parts = { journalDirectory, disk, onDamage, timers: { nowMs: Date.now } }
   const ahead = new ReadAhead(parts, START, START)
   const ids: string[] = []
   let most = 0

@@ -1,9 +1,10 @@
 // Where the admin port of the service on a data folder listens: a file in the folder, by which commands find it.
 
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from './errors.ts'
 import { isLocked } from './lock.ts'
+import { openNew } from './new-file.ts'
 
 const FILE_NAME = 'admin.json'
 
@@ -17,7 +18,8 @@ export async function writeAdminAddress(directory: string, address: AdminAddress
   const path = join(directory, FILE_NAME)
   // First of all the one that a killed service left: where this one cannot be written, there is none.
   await rm(path, { force: true })
-  await writeFile(`${path}.new`, `${JSON.stringify(address)}\n`)
+  const file = await openNew(`${path}.new`)
+  await file.writeFile(`${JSON.stringify(address)}\n`).finally(() => file.close())
   await rename(`${path}.new`, path)
   return () => rm(path, { force: true })
 }

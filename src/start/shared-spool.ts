@@ -1,7 +1,7 @@
 // The spool of a node: takes its folder, and joins it to limits, log and metrics.
 
 import { randomBytes } from 'node:crypto'
-import { accessSync, chmodSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
@@ -15,7 +15,7 @@ import type { SpoolSample } from '../observe/gauges.ts'
 import type { Fillers } from '../queue/filling.ts'
 import { RealDisk } from '../queue/journal/disk.ts'
 import type { DamageKind } from '../queue/journal/segment-cursor.ts'
-import { foldersInUse, holdsOtherJournal, strandedSpools } from '../queue/spool/inspect-spool.ts'
+import { foldersInUse, holdsOtherJournal, isSpoolOrEmpty, strandedSpools } from '../queue/spool/inspect-spool.ts'
 import { contentsText, type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
 import type { StreamPublisher } from '../queue/stream/publisher.ts'
 import type { Config } from '../settings/config.ts'
@@ -26,13 +26,13 @@ const FILE_MODE = 0o600
 const ID_BYTES = 6
 
 /** Makes the folder of this process and locks it. Throws a StartError that says what to mend. */
-export async function takeSpoolFolder(config: Config, started: Started): Promise<string | null> {
+export async function takeSpoolFolder(config: Config, started: Started, onNotice: OnNotice): Promise<string | null> {
   if (config.spool === null) return null
   const { directory } = config.spool
-  await makeOwnFolder(directory)
+  await makeOwnFolder(directory, onNotice)
   // Each worker process has a folder of its own.
   for (const folder of foldersInUse(directory, config.processes)) {
-    if (folder !== directory) await makeOwnFolder(folder)
+    if (folder !== directory) await makeOwnFolder(folder, onNotice)
     const lock = await acquireLock(folder)
     if ('held' in lock) continue
     started.add(() => lock.release())
@@ -66,16 +66,30 @@ export function tellLeft({ spool, directory }: Pick<SharedSpool, 'spool' | 'dire
   )
 }
 
-async function makeOwnFolder(directory: string): Promise<void> {
+async function makeOwnFolder(directory: string, onNotice: OnNotice): Promise<void> {
   try {
     await makeFolder(directory, FOLDER_MODE)
-    // It holds what clients sent.
-    if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, FOLDER_MODE)
     accessSync(directory, constants.W_OK | constants.X_OK)
   } catch (error) {
     const advice = 'give it to the user that runs sluice, or name another folder'
     throw new StartError(`SLUICE_SPOOL_DIR: cannot make ${directory} or write in it: ${errorMessage(error)}; ${advice}`)
   }
+  if (!(await isSpoolOrEmpty(directory)))
+    throw new StartError(`SLUICE_SPOOL_DIR: ${directory} holds other files, and is no spool: name another folder`)
+  const risk = riskOf(statSync(directory), process.getuid?.() ?? 0)
+  if (risk === null) return
+  const text = `${directory} ${risk.text}: give it to the user that runs sluice, with mode 0700`
+  if (risk.isRefused) throw new StartError(`SLUICE_SPOOL_DIR: ${text}`)
+  onNotice(`SLUICE_SPOOL_DIR: ${text}`)
+}
+
+/** Who else could read or change what clients sent. Nobody's mode is changed: it may be a folder that others use. */
+export function riskOf({ uid, mode }: Pick<Stats, 'uid' | 'mode'>, user: number) {
+  const isStrange = uid !== user && uid !== 0
+  if (isStrange && (mode & 0o022) !== 0)
+    return { isRefused: true, text: 'is a folder of another user, and others may write to it' }
+  if (isStrange) return { isRefused: false, text: 'is a folder of another user, who can change what is in it' }
+  return (mode & 0o007) === 0 ? null : { isRefused: false, text: 'is open to every user of this machine' }
 }
 
 export interface SharedSpool extends OpenedSpool {

@@ -49,7 +49,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   const installation = createInstallation(config, context, redis, nodeId)
   started.add(() => installation.stop())
   await installation.open(nats)
-  const spoolFolder = await takeSpoolFolder(config, started)
+  const spoolFolder = await takeSpoolFolder(config, started, noticeTo(context.log, 'spool'))
   const {
     store: apps,
     bucket,

@@ -1,12 +1,13 @@
 // The app records that a node read last from the bucket, kept in a file of its own for a start without NATS.
 
-import { open, readFile, rename } from 'node:fs/promises'
+import { readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Status } from '../../contract/health.ts'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { syncFolder } from '../../lib/folder.ts'
 import { formatSpan } from '../../lib/format.ts'
+import { openNew } from '../../lib/new-file.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { type Timer, type Timers } from '../../lib/timers.ts'
 import { type App, type AppDirectory, type AppLookup, isValidKey, lookupsOf, readerLookup } from '../app.ts'
@@ -115,7 +116,7 @@ export class KeptApps implements AppDirectory {
     const { bucket, path, timers, onNotice } = this.#options
     const changes = bucket.changes
     try {
-      const file = await open(`${path}.new`, 'w', 0o600)
+      const file = await openNew(`${path}.new`, 0o600)
       // Those of one moment, so that the head has their number. writeFile, since one write may take a part and no error.
       const apps = [...bucket.all()]
       try {

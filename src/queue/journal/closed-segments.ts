@@ -18,6 +18,8 @@ export class ClosedSegments {
   readonly #options: ClosedSegmentsOptions
   /** By the number of the segment, in order. */
   readonly #bytes: Map<number, number>
+  /** The one that is being removed, or set aside: it may be missing. null: none is. */
+  #leaving: number | null = null
 
   constructor(options: ClosedSegmentsOptions, bytes: Map<number, number>) {
     this.#options = options
@@ -52,6 +54,7 @@ export class ClosedSegments {
         const path = segmentPath(directory, number)
         // It was closed after the listing.
         if (number >= open) break
+        if (number === this.#leaving) continue
         if (present.has(number)) {
           const lastMs = mayRemove ? await lastRecordTimeMs(path, disk) : Infinity
           if (lastMs >= timeMs) {
@@ -76,8 +79,11 @@ export class ClosedSegments {
     for (const number of this.#bytes.keys()) {
       if (number >= before) break
       const path = segmentPath(this.#options.directory, number)
+      this.#leaving = number
+      // Where this fails it is tried again, and what is missing by then is still no loss.
       if (!(await setAside(path))) await this.#remove(path)
       this.#bytes.delete(number)
+      this.#leaving = null
     }
   }
 

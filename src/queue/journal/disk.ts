@@ -4,6 +4,7 @@ import { close, constants, fdatasync, fstatSync, openSync, write, writev } from 
 import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { errorCode } from '../../lib/errors.ts'
 import { makeFolder, syncFolder } from '../../lib/folder.ts'
+import { openNew } from '../../lib/new-file.ts'
 
 /** The code of the error of a write for which there is no room. */
 export const DISK_FULL = 'ENOSPC'
@@ -16,23 +17,23 @@ export const NO_ROOM: readonly string[] = [DISK_FULL, 'EDQUOT', 'EFBIG']
  * which on macOS also flushes the drive's cache.
  */
 export const WRITES_ARE_SYNCED = process.platform === 'linux'
-const SYNCED_APPEND = constants.O_WRONLY | constants.O_APPEND | (WRITES_ARE_SYNCED ? constants.O_DSYNC : 0)
+const SYNCED_APPEND =
+  constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | (WRITES_ARE_SYNCED ? constants.O_DSYNC : 0)
 
 /**
- * replace: for what is written anew, whether or not it is there. append, create: each write is synced. beside, note: for
+ * No mode that writes follows a link. replace: for what is written anew, whether or not it is there. append, create: each write is synced. beside, note: for
  * files beside a segment, of which any other program's folder or pipe may have the name; the error's code is then
  * NO_REGULAR_FILE. beside reads; note appends to what may not be there yet, and is synced by `sync` alone.
  */
 export type OpenMode = 'read' | 'change' | 'replace' | 'append' | 'create' | 'beside' | 'note'
-const FLAGS: Readonly<Record<OpenMode, string | number>> = {
+const FLAGS: Readonly<Record<Exclude<OpenMode, 'replace'>, string | number>> = {
   read: 'r',
-  change: 'r+',
-  replace: 'w',
+  change: constants.O_RDWR | constants.O_NOFOLLOW,
   append: SYNCED_APPEND,
   create: SYNCED_APPEND | constants.O_CREAT | constants.O_EXCL,
   // A pipe must not make its opener wait.
   beside: constants.O_RDONLY | constants.O_NONBLOCK,
-  note: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK,
+  note: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK,
 }
 /** The code of the error where a file beside a segment is a folder, a pipe or the like. */
 export const NO_REGULAR_FILE = 'NO_REGULAR_FILE'
@@ -121,6 +122,7 @@ export class RealDisk implements Disk {
   }
 
   open(path: string, mode: OpenMode): Promise<DiskFile> {
+    if (mode === 'replace') return openNew(path, this.#fileMode)
     const opening = open(path, FLAGS[mode], this.#fileMode)
     return mode === 'beside' || mode === 'note' ? regularFile(path, opening) : opening
   }

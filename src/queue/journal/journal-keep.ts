@@ -26,7 +26,7 @@ export async function markJournal(directory: string): Promise<void> {
   const path = join(directory, MARKER_NAME)
   if (existsSync(path)) return
   await makeFolder(directory)
-  await writeFile(path, '', { flush: true })
+  await writeFile(path, '', { flag: 'wx', flush: true })
   await syncFolder(directory)
 }
 

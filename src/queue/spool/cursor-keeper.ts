@@ -2,6 +2,8 @@
 // and the audit counts.
 
 import type { NatsConnection } from '@nats-io/transport-node'
+import { errorMessage } from '../../lib/errors.ts'
+import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
 import type { Disk } from '../journal/disk.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -15,6 +17,9 @@ const SAVE_MS = 1000
 
 /** So long the audit is waited for. It takes a minute or two, and what is kept takes room in the spool. */
 const MAX_UNCOUNTED_MS = 3_600_000
+
+/** Then it is told: not for an outage, but a right that is missing. */
+const MOST_UNANSWERED = 10
 
 /** How long a batch that was acknowledged is kept; `syncMs`: NATS has synced it after so long at the most. */
 export function keptMs(syncMs: number): number {
@@ -35,6 +40,7 @@ export interface CursorKeeperParts {
   readonly syncMs: () => number
   /** When the oldest was sent that counts for the limits by the spool alone, by the monotonic clock; infinite: none does. */
   readonly uncountedSinceMs: () => number
+  readonly onNotice: OnNotice
 }
 
 export class CursorKeeper {
@@ -51,6 +57,8 @@ export class CursorKeeper {
   #savedAtMs = Number.NEGATIVE_INFINITY
   /** NATS has lost what it acknowledged. */
   hasLost = false
+  /** Questions in a row. */
+  #unanswered = 0
 
   constructor(parts: CursorKeeperParts, onProblem: (error: unknown) => void, onEnd: () => void) {
     this.#parts = parts
@@ -124,13 +132,22 @@ export class CursorKeeper {
   }
 
   async #look(connection: NatsConnection | null): Promise<void> {
-    // Where NATS does not answer, it is asked again.
-    if (connection !== null && !this.kept.isEmpty) await this.#release(connection).catch(() => {})
+    if (connection !== null && !this.kept.isEmpty)
+      await this.#release(connection).then(() => (this.#unanswered = 0), this.#notAnswered)
     const isMoved = comparePositions(this.#cursor.sent, this.#saved.sent) > 0
     const isReleased = comparePositions(this.#cursor.released, this.#saved.released) > 0
     // Where nothing is left, the last segment goes.
     const isOver = this.isAllSent() && this.kept.isEmpty && !this.#hasNothing()
     if (!this.hasLost && (isMoved || isReleased || isOver)) await this.#write()
+  }
+
+  /** Asked again with the next look: what NATS does not say for long is told. */
+  readonly #notAnswered = (error: unknown): void => {
+    this.#unanswered += 1
+    if (this.#unanswered === MOST_UNANSWERED)
+      this.#parts.onNotice(
+        `the spool keeps what it has sent, and may fill: NATS does not say whether it still has it: ${errorMessage(error)}`,
+      )
   }
 
   reserve(): void {

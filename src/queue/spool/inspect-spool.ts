@@ -111,3 +111,17 @@ export async function inspectSpool(directory: string): Promise<SpoolInspection> 
     throw new StartError(`${directory} is no spool: its journal has no batch of one`)
   return { unsent: { batches, bytes, oldestAtMs }, keptBatches, apps, isDamaged }
 }
+
+/** A crash may leave what ends with .new. */
+const OF_A_SPOOL = /^(?:journal|damaged|(?:cursor\.json|apps\.ndjson)(?:\.new)?)$/
+/** Of files in a folder that is no spool yet. */
+const OF_ANY_FOLDER = /^(?:lost\+found|lock.*|\..*)$/
+
+/** false: it holds files of something else. */
+export async function isSpoolOrEmpty(directory: string): Promise<boolean> {
+  const names = await readdir(directory)
+  return (
+    names.some((name) => OF_A_SPOOL.test(name) || OF_A_WORKER.test(name)) ||
+    names.every((name) => OF_ANY_FOLDER.test(name))
+  )
+}

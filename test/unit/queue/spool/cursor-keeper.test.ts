@@ -47,6 +47,7 @@ async function open(end: number, syncMs = SYNC_MS) {
   }
   const cursor = { id: 'abcdef012345', released: START, sent: START, reserved: START, witness: null, sequences: [0, 0] }
   const keptBefore = { batches: 0, bytes: 0 }
+  const notices: string[] = []
   const keeper = new CursorKeeper(
     {
       journal,
@@ -58,6 +59,7 @@ async function open(end: number, syncMs = SYNC_MS) {
       keptBefore,
       syncMs: () => syncMs,
       uncountedSinceMs: () => uncounted.sinceMs,
+      onNotice: (text) => void notices.push(text),
     },
     (error) => {
       throw error
@@ -79,7 +81,7 @@ async function open(end: number, syncMs = SYNC_MS) {
     return read
   }
   const released = async (): Promise<unknown> => (await saved()).released
-  return { keeper, disk, acked, look, saved, released, renewed, uncounted, timers }
+  return { keeper, disk, acked, look, saved, released, renewed, uncounted, timers, notices }
 }
 
 test('what is acknowledged while the cursor is written stays kept', async () => {
@@ -172,4 +174,20 @@ test('what NATS has lost is seen at the next look, long before it would be let g
   isThere.mockResolvedValueOnce(false)
   await look()
   expect(keeper.hasLost).toBe(true)
+})
+
+test('a NATS that does not say for long whether it still has what was sent is told, once, and asked on', async () => {
+  const { keeper, acked, look, released, notices, timers } = await open(100)
+  const asked = vi.spyOn(keeper.kept, 'isThere').mockRejectedValue(new Error('Permissions Violation'))
+  acked(100)
+  for (let looks = 0; looks < 9; looks += 1) await look()
+  const early = [...notices]
+  for (let looks = 0; looks < 20; looks += 1) await look()
+  expect(early).toEqual([])
+  expect(notices).toEqual([expect.stringMatching(/^the spool keeps what it has sent, .*: Permissions Violation$/)])
+  asked.mockResolvedValue(true)
+  timers.block(3_600_000)
+  await look()
+  await look()
+  expect(await released()).not.toEqual(START)
 })

@@ -188,6 +188,14 @@ export const OUTAGES = [
   },
   {
     part: 'NATS',
+    fault: 'one server leaves, in lame duck mode',
+    answer: '202; at most 503 (`nats_away`, `in_doubt`) while its streams get new leaders',
+    until: 'nodes are connected to another one of `NATS_URL`: at once when it closes their connections',
+    effect: 'stored twice without a key',
+    tests: ['nats-lame-duck'],
+  },
+  {
+    part: 'NATS',
     fault: 'one server is cut off from its cluster',
     answer: '503 (`nats_away`, `in_doubt`) from the nodes that are connected to it',
     until: 'they leave it for another one of `NATS_URL`, some ten seconds later',

@@ -62,17 +62,30 @@ export interface WindowView {
  */
 export type ReplayedBody = 'same' | 'other' | 'unknown'
 
+/** What is wrong with a member of a body, for programs: `code` in `errors`. */
+export const ERROR_CODES = [
+  'required',
+  'type',
+  'length',
+  'empty',
+  'one_of',
+  'format',
+  'range',
+  'too_many',
+  'repeated',
+] as const
+export type ErrorCode = (typeof ERROR_CODES)[number]
+
 /** Of a body that does not fit the schema. */
 export interface Errors {
-  /** The first offending members. */
+  /** The members `errors` (the first offending members), `errors_total` and, where it helps, `invalid_events` of the answer. */
   readonly json: string
-  readonly total: number
   /** Type and length of the first one, and nothing of its content. Not in the answer. */
   readonly shape: string
 }
 
 /** Why a request was refused, where its code has several whys: told to the client, unlike the reason of a 503. */
-export const TOLD_REASONS = ['bytes'] as const
+export const TOLD_REASONS = ['bytes', 'origin'] as const
 export type ToldReason = (typeof TOLD_REASONS)[number]
 export type RefusalReason = OverloadReason | ToldReason
 
@@ -116,7 +129,9 @@ export function refused(
 
 /** The app does not name the origin of the web page that sends. */
 export function foreignPage(origin: string | null): Outcome {
-  return refused('invalid_app_key', 'app_key: the page may not send with this key', null, origin)
+  // Clients before 0.4 know it by these words.
+  const message = 'app_key: the page may not send with this key'
+  return { ...refused('invalid_app_key', message, null, origin), reason: 'origin' } as Outcome
 }
 
 /** The minute has no room for the bytes of the batch. */
@@ -202,7 +217,7 @@ export function answerTo(
     case 'refused': {
       const { code, message, retryAfterSeconds, errors } = outcome
       const told = outcome.reason === null || code === 'service_overloaded' ? '' : `,"reason":"${outcome.reason}"`
-      const list = errors === null ? '' : `,"errors":${errors.json},"errors_total":${errors.total}`
+      const list = errors === null ? '' : `,${errors.json}`
       const retryAfter = retryAfterSeconds === null ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
       const allow = code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
       return {

@@ -85,81 +85,92 @@ export function checkMembers(
     const rule = schema.get(key)
     if (rule === undefined) continue
     if (found.has(key)) {
-      findings.add(prefix + key, 'must appear once', member)
+      findings.add('repeated', prefix + key, 'must appear once', member)
       continue
     }
     found.set(key, value)
     rule.check(value, prefix + key, member, examined)
   }
   for (const [key, rule] of schema) {
-    if (rule.required && !found.has(key)) findings.add(prefix + key, 'required', bracketOf(object))
+    if (rule.required && !found.has(key)) findings.add('required', prefix + key, 'required', bracketOf(object))
   }
   return found
 }
 
 function checkEvents(value: JsonValue, path: string, span: Span, examined: Examined): void {
-  if (value.kind !== 'array') return examined.findings.add(path, 'must be an array', span)
+  if (value.kind !== 'array') return examined.findings.add('type', path, 'must be an array', span)
   for (const [index, item] of value.items.entries()) {
-    if (examined.findings.full) return
-    if (index === MAX_EVENTS) return examined.findings.add(path, `at most ${MAX_EVENTS} items`, span)
+    if (index === MAX_EVENTS) return examined.findings.add('too_many', path, `at most ${MAX_EVENTS} items`, span)
+    examined.findings.event = index
     checkEvent(item, `${path}[${index}]`, item, examined)
+    examined.findings.event = null
   }
 }
 
 function checkEvent(value: JsonValue, path: string, span: Span, examined: Examined): void {
-  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object', span)
+  if (value.kind !== 'object') return examined.findings.add('type', path, 'must be an object', span)
   const found = checkMembers(value, path, EVENT, examined)
   const type = found.get('type')
   // Last, since `revenue` is the last member of the schema.
   if (type?.kind === 'string' && type.text === 'revenue' && !found.has('revenue')) {
-    examined.findings.add(`${path}.revenue`, 'required', bracketOf(value))
+    examined.findings.add('required', `${path}.revenue`, 'required', bracketOf(value))
   }
 }
 
 function checkContext(value: JsonValue, path: string, span: Span, examined: Examined): void {
-  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object', span)
+  if (value.kind !== 'object') return examined.findings.add('type', path, 'must be an object', span)
   checkMembers(value, path, CONTEXT, examined)
 }
 
 function checkType(value: JsonValue, path: string, span: Span, examined: Examined): void {
   const type = value.kind === 'string' ? EVENT_TYPES.find((name) => name === value.text) : undefined
-  if (type === undefined) examined.findings.add(path, `must be one of ${EVENT_TYPES.join(', ')}`, span)
+  if (type === undefined)
+    examined.findings.add(
+      value.kind === 'string' ? 'one_of' : 'type',
+      path,
+      `must be one of ${EVENT_TYPES.join(', ')}`,
+      span,
+    )
   else examined.typeCounts[type] += 1
 }
 
 function checkNumber(value: JsonValue, path: string, span: Span, examined: Examined): void {
-  if (value.kind !== 'number') examined.findings.add(path, 'must be a number', span)
+  if (value.kind !== 'number') examined.findings.add('type', path, 'must be a number', span)
 }
 
 function checkTimestamp(value: JsonValue, path: string, span: Span, examined: Examined): void {
   const { findings, nowMs } = examined
-  if (value.kind !== 'string') return findings.add(path, 'must be a string', span)
+  if (value.kind !== 'string') return findings.add('type', path, 'must be a string', span)
   const timeMs = parseTimestamp(value.text)
-  if (timeMs === null) return findings.add(path, 'must be an ISO 8601 date and time', span)
+  if (timeMs === null) return findings.add('format', path, 'must be an ISO 8601 date and time', span)
   if (timeMs < nowMs - MAX_EVENT_AGE_MS || timeMs > nowMs + MAX_EVENT_LEAD_MS) {
-    findings.add(path, 'must lie between 72 hours in the past and 1 hour in the future', span)
+    findings.add('range', path, 'must lie between 72 hours in the past and 1 hour in the future', span)
   }
 }
 
 /** `properties` and `revenue`. Their keys come from the client, so a path has a member's place in place of its name. */
 function checkKeyValues(value: JsonValue, path: string, span: Span, examined: Examined): void {
-  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object', span)
+  if (value.kind !== 'object') return examined.findings.add('type', path, 'must be an object', span)
   for (const [index, member] of value.members.entries()) {
-    if (index === MAX_KEYS) return examined.findings.add(path, `at most ${MAX_KEYS} keys`, span)
+    if (index === MAX_KEYS) return examined.findings.add('too_many', path, `at most ${MAX_KEYS} keys`, span)
     if (!isLong(member.value, examined.body)) continue
-    examined.findings.add(`${path}[${index}]`, `at most ${MAX_VALUE_CHARACTERS} characters`, member, member.key)
+    examined.findings.add(
+      'length',
+      `${path}[${index}]`,
+      `at most ${MAX_VALUE_CHARACTERS} characters`,
+      member,
+      member.key,
+    )
   }
 }
 
 function text(minimum: number, maximum: number): Check {
-  const reason =
-    maximum === Number.POSITIVE_INFINITY
-      ? `length must be at least ${minimum}`
-      : `length must be ${minimum} to ${maximum}`
+  const isOpen = maximum === Number.POSITIVE_INFINITY
+  const reason = isOpen ? `length must be at least ${minimum}` : `length must be ${minimum} to ${maximum}`
   return (value, path, span, { findings }) => {
-    if (value.kind !== 'string') return findings.add(path, 'must be a string', span)
+    if (value.kind !== 'string') return findings.add('type', path, 'must be a string', span)
     const characters = countCodePoints(value.text)
-    if (characters < minimum || characters > maximum) findings.add(path, reason, span)
+    if (characters < minimum || characters > maximum) findings.add(isOpen ? 'empty' : 'length', path, reason, span)
   }
 }
 

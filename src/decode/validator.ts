@@ -2,6 +2,7 @@
 // accept, decides on them, and names the wrong member.
 
 import { EVENT_TYPES, MAX_ERRORS_COUNTED, MAX_ERRORS_LISTED, MAX_SDK_VERSION_CHARACTERS } from '../contract/bounds.ts'
+import type { ErrorCode } from '../contract/outcome.ts'
 import { FIELD } from '../ring/layout.ts'
 import { Findings, namedPathOf, textOf } from './findings.ts'
 import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
@@ -13,6 +14,9 @@ import type { Refused, Validation } from './verdict.ts'
 export interface Violation {
   readonly path: string
   readonly message: string
+  readonly code: ErrorCode
+  /** The place of its event; null: it is outside of `events`. */
+  readonly event: number | null
   /** Its bytes in the body; null: the body is not JSON. */
   readonly start: number | null
   readonly end: number | null
@@ -27,6 +31,8 @@ export type Violations =
       /** What the service answers. */
       readonly message: string
       readonly found: readonly Violation[]
+      /** Without these events the body would fit; null: it would not. */
+      readonly invalidEvents: readonly number[] | null
     }
 
 /**
@@ -38,8 +44,7 @@ export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at:
     const { code, appKey, sdkVersion, root, events, findings } = result
     words[at + FIELD.eventsStart] = events?.start ?? 0
     words[at + FIELD.eventsEnd] = events?.end ?? 0
-    const json = JSON.stringify(findings.listed.map(({ path, message }) => ({ path, message })))
-    const errors = root === null ? null : { json, total: findings.total, shape: shapeOf(findings.listed[0], root) }
+    const errors = root === null ? null : { json: errorsJson(findings), shape: shapeOf(findings.listed[0], root) }
     return { kind: 'refused', code, appKey, sdkVersion, message: textOf(findings.listed[0]), errors }
   }
   const { envelope } = result
@@ -54,6 +59,18 @@ export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at:
   return { kind: 'accepted', appKey: appKey.text, extras: extrasOf(body, result.root) }
 }
 
+/** The members of an answer that name what is wrong. */
+function errorsJson({ listed, total, invalidEvents }: Findings): string {
+  const errors = listed.map(({ path, message, code, event }) => ({
+    path,
+    message,
+    code,
+    ...(event !== null && { event }),
+  }))
+  const events = invalidEvents !== null && { invalid_events: invalidEvents }
+  return JSON.stringify({ errors, errors_total: total, ...events }).slice(1, -1)
+}
+
 /** `givenKey`: in place of the body's own; null: the body's own. */
 export function violations(body: Uint8Array, nowMs: number, givenKey: string | null): Violations {
   const result = examine(body, nowMs, MAX_ERRORS_COUNTED, givenKey)
@@ -61,9 +78,11 @@ export function violations(body: Uint8Array, nowMs: number, givenKey: string | n
     const { code, appKey, findings } = result
     const found = findings.listed.map((finding) => {
       const { start, end } = code === 'invalid_json' ? { start: null, end: null } : finding.span
-      return { path: namedPathOf(finding), message: finding.message, start, end }
+      const { message, code: error, event } = finding
+      return { path: namedPathOf(finding), message, code: error, event, start, end }
     })
-    return { code, appKey, message: textOf(findings.listed[0]), found }
+    const invalidEvents = code === 'invalid_json' ? null : findings.invalidEvents
+    return { code, appKey, message: textOf(findings.listed[0]), found, invalidEvents }
   }
   return { code: null, appKey: result.envelope.appKey.text, events: result.envelope.events.items.length }
 }
@@ -95,7 +114,7 @@ function examine(body: Uint8Array, nowMs: number, maxListed: number, givenKey: s
   const findings = new Findings(maxListed)
   const reading = readJson(body)
   if (reading.kind === 'broken') {
-    findings.add('body', reading.problem, { start: 0, end: 0 })
+    findings.add('format', 'body', reading.problem, { start: 0, end: 0 })
     return { kind: 'refused', code: 'invalid_json', appKey: null, sdkVersion: null, root: null, events: null, findings }
   }
   const appKey = findAppKey(reading.value, givenKey, findings)
@@ -122,14 +141,14 @@ function examine(body: Uint8Array, nowMs: number, maxListed: number, givenKey: s
 /** The body's app key; null: it has none, or not a usable one. */
 function findAppKey(root: JsonValue, givenKey: string | null, findings: Findings): JsonString | null {
   if (root.kind !== 'object') {
-    findings.add('body', 'must be an object', bracketOf(root))
+    findings.add('type', 'body', 'must be an object', bracketOf(root))
     return null
   }
   if (givenKey !== null) return { kind: 'string', start: 0, end: 0, text: givenKey }
   const [first, second] = root.members.filter((member) => member.key === 'app_key')
-  if (first === undefined) findings.add('app_key', 'required', bracketOf(root))
-  else if (first.value.kind !== 'string') findings.add('app_key', 'must be a string', first)
-  else if (second !== undefined) findings.add('app_key', 'must appear once', second)
+  if (first === undefined) findings.add('required', 'app_key', 'required', bracketOf(root))
+  else if (first.value.kind !== 'string') findings.add('type', 'app_key', 'must be a string', first)
+  else if (second !== undefined) findings.add('repeated', 'app_key', 'must appear once', second)
   else return first.value
   return null
 }

@@ -33,7 +33,7 @@ export interface Explanation {
   readonly status: number
   readonly outcome: 'accepted' | RefusalCode
   readonly message: string | null
-  /** Of a 503, or of a 429 for its bytes. */
+  /** Of a 503, of a 429 for its bytes, or of a 401 for the page's origin. */
   readonly reason: RefusalReason | null
   readonly retryAfterSeconds: number | null
   /** null: too large. */
@@ -41,6 +41,8 @@ export interface Explanation {
   /** null: the body is invalid, so its events were not counted. */
   readonly events: number | null
   readonly violations: readonly Violation[]
+  /** Without these events the body would fit; null: it would not, or it does. */
+  readonly invalidEvents: readonly number[] | null
   readonly app: App | null
   /** The usage before this body. */
   readonly usage: Usage | null
@@ -72,7 +74,7 @@ interface Judged {
 
 /** In the order of the checks of a request, from the size of the body on. */
 export async function explain({ bodyBytes, verdict, nowMs, origin, stores }: Question): Promise<Explanation> {
-  const base = { bodyBytes, events: null, violations: [], app: null, usage: null, bytes: null }
+  const base = { bodyBytes, events: null, violations: [], invalidEvents: null, app: null, usage: null, bytes: null }
   const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
     ...base,
     ...answerParts(outcome, nowMs),
@@ -81,7 +83,9 @@ export async function explain({ bodyBytes, verdict, nowMs, origin, stores }: Que
   if (verdict === null) return ending(refused('payload_too_large'), { bodyBytes: null })
   const isValid = verdict.code === null
   const schemaRefusal = isValid ? null : refused(verdict.code, verdict.message)
-  const judged = { events: isValid ? verdict.events : null, violations: isValid ? [] : verdict.found }
+  const judged = isValid
+    ? { events: verdict.events, violations: [], invalidEvents: null }
+    : { events: null, violations: verdict.found, invalidEvents: verdict.invalidEvents }
   const { appKey } = verdict
   const app = isAppKey(appKey) ? await stores.findApp(appKey) : 'unknown'
   const found =
@@ -161,6 +165,8 @@ export function toJson({ app, usage, bytes, ...explanation }: Explanation) {
     body_bytes: explanation.bodyBytes,
     events: explanation.events,
     violations: explanation.violations.map(violationText),
+    errors: explanation.violations.map(({ path, message, code, event }) => ({ path, message, code, event })),
+    invalid_events: explanation.invalidEvents,
     app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
     limits: app === null || usage === null ? null : limitsOf(app, usage, bytes),
   }

@@ -29,7 +29,7 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
 const PARAMETER = /;[ \t]*(?:([!#$%&'*+.^_`|~0-9a-z-]+)=([!#$%&'*+.^_`|~0-9a-z-]+|"(?:[^"\\]|\\.)*")?)?[ \t]*/giy
 
 /** `utf8` is a label of UTF-8 too (WHATWG Encoding). */
-const UTF8_LABELS: readonly (string | undefined)[] = ['utf-8', 'utf8']
+const UTF8_LABELS = new Set<string | undefined>(['utf-8', 'utf8'])
 
 /** What a media type is: JSON in UTF-8, in any letter case and with any parameters; JSON in another charset; or no JSON. */
 export function jsonOf(contentType: string | null): 'utf-8' | 'other charset' | 'none' {
@@ -40,7 +40,7 @@ export function jsonOf(contentType: string | null): 'utf-8' | 'other charset' | 
     const parameter = PARAMETER.exec(contentType)
     if (parameter === null) return 'none'
     const value = parameter[2]?.replaceAll('"', '').toLowerCase()
-    if (parameter[1]?.toLowerCase() === 'charset' && !UTF8_LABELS.includes(value)) return 'other charset'
+    if (parameter[1]?.toLowerCase() === 'charset' && !UTF8_LABELS.has(value)) return 'other charset'
   }
   return 'utf-8'
 }

@@ -69,7 +69,7 @@ function answerOf(
 }
 
 /** As the service says it. */
-const pageRefusal = foreignPage('https://shop.example.com') as { readonly message: string }
+const pageRefusal = foreignPage('https://shop.example.com') as { readonly reason: string }
 
 /** Whatever brings this row about. */
 function behavioursOf(row: Row): Behaviour[] {
@@ -91,8 +91,13 @@ function behavioursOf(row: Row): Behaviour[] {
       return [answerOf(row, {}, namesEvents)]
     case 'it names no event':
       return [answerOf(row, {}, (example) => !namesEvents(example))]
-    case '`message` says that the page may not send':
-      return [{ status: 401, body: { error: 'invalid_app_key', message: pageRefusal.message } }]
+    case '`reason` is `origin`':
+      return [
+        {
+          status: 401,
+          body: { error: 'invalid_app_key', message: 'its words may change', reason: pageRefusal.reason },
+        },
+      ]
     case 'two events or more':
     case 'one event':
       return [answerOf(row, {})]

@@ -22,10 +22,11 @@ describe('a refused batch', () => {
   })
 
   it.each([
-    ['`errors` names the first twenty', false, 5],
-    ['only `message` names one', true, 91],
-  ])('on 400, drops all of 90 offenders where %s', async (_, withoutErrors, requests) => {
-    const { client, timers, double, dropped } = createRig({ service: { withoutErrors } })
+    ['`invalid_events` has all', {}, 1],
+    ['`errors` names the first twenty', { withoutInvalidEvents: true }, 5],
+    ['only `message` names one', { withoutErrors: true }, 91],
+  ])('on 400, drops all of 90 offenders where %s', async (_, service, requests) => {
+    const { client, timers, double, dropped } = createRig({ service })
     for (let index = 0; index < 100; index++)
       client.track(`event ${index}`, index % 10 === 0 ? {} : { bad: 'context.os' })
     await timers.pass(3 * SECOND_MS)

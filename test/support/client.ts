@@ -176,9 +176,10 @@ export function expectRefused(answer: Answer, status: number, code: string, mess
   expectSound(answer)
   const about = String(answer.json['message'])
   const isAboutBody = code === 'validation_failed' && /^(body|app_key|sdk_version|events)\b/.test(about)
-  const members = isAboutBody ? ['error', 'errors', 'errors_total', 'message'] : ['error', 'message']
-  if (answer.json['reason'] === 'bytes') members.push('reason')
-  expect(Object.keys(answer.json).toSorted()).toEqual(members)
+  const members = isAboutBody ? ['error', 'message', 'errors', 'errors_total'] : ['error', 'message']
+  if (['bytes', 'origin'].includes(String(answer.json['reason']))) members.push('reason')
+  if (isAboutBody && 'invalid_events' in answer.json) members.push('invalid_events')
+  expect(Object.keys(answer.json).toSorted()).toEqual(members.toSorted())
   if (isAboutBody) expectErrors(answer, about)
   expect(about.length).toBeGreaterThan(0)
   expect(answer.headers['x-batch-id']).toBeUndefined()
@@ -190,17 +191,29 @@ export function expectRefused(answer: Answer, status: number, code: string, mess
 }
 
 export interface BodyErrors {
-  readonly errors: readonly { readonly path: string; readonly message: string }[]
+  readonly errors: readonly {
+    readonly path: string
+    readonly message: string
+    readonly code: string
+    readonly event?: number
+  }[]
   readonly errors_total: number
+  readonly invalid_events?: readonly number[]
 }
 
 /** The first of at most 20 is the one that the message names, and the total counts those that are not listed too. */
 function expectErrors(answer: Answer, about: string): void {
-  const { errors, errors_total: total } = answer.json as unknown as BodyErrors
+  const { errors, errors_total: total, invalid_events: invalid } = answer.json as unknown as BodyErrors
   expect(`${errors[0]?.path}: ${errors[0]?.message}`).toBe(about)
   expect(total).toBeLessThanOrEqual(1000)
   expect(errors).toHaveLength(Math.min(total, 20))
-  for (const one of errors) expect(Object.keys(one)).toEqual(['path', 'message'])
+  for (const { path, event, ...one } of errors) {
+    const [, place] = /^events\[(\d+)\]/.exec(path) ?? []
+    expect(event).toBe(place === undefined ? undefined : Number(place))
+    if (event === undefined) expect(invalid).toBeUndefined()
+    else if (invalid !== undefined) expect(invalid).toContain(event)
+    expect(Object.keys(one)).toEqual(['message', 'code'])
+  }
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -11,7 +11,7 @@ const REASONS: Record<number, DropReason> = { 401: 'unauthorized', 402: 'subscri
 
 export type Answer = Pick<Response, 'status' | 'headers'> & { readonly text: string }
 
-type Refusal = { message?: unknown; errors?: ({ path: unknown } | null)[] }
+type Refusal = { message?: unknown; reason?: unknown; errors?: ({ path: unknown } | null)[]; invalid_events?: unknown }
 
 /** `parts` of the batch are sealed anew in its place, and its other events dropped, but those of an accepted one. */
 export type Replacement = { readonly parts: readonly (readonly SluiceEvent[])[]; readonly reason: DropReason | null }
@@ -33,9 +33,14 @@ export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clo
   // Of other statuses too: a 200 comes from something else, such as a hotel's login page.
   if (status < 400 || status >= 500 || status === 408 || status === 429)
     return { retryAfterMs: retryAfterMs(headers.get('Retry-After'), nowMs) }
-  // The key is right: what waits gets in once the operator has named the page.
-  if (status === 401 && text.includes('the page may not send')) return { retryAfterMs: 0, isHeld: true }
+  // The key is right: what waits gets in once the operator has named the page. A service before 0.4 has only the words.
+  if (status === 401 && (refusalIn(text).reason === 'origin' || text.includes('the page may not send')))
+    return { retryAfterMs: 0, isHeld: true }
   return { parts: [], reason: REASONS[status] ?? 'refused' }
+}
+
+function refusalIn(text: string): Refusal {
+  return attempt(() => JSON.parse(text) as Refusal | null, null) ?? {}
 }
 
 function retryAfterMs(text: string | null, nowMs: number): number {
@@ -46,14 +51,19 @@ function retryAfterMs(text: string | null, nowMs: number): number {
 
 /** No event where none is named. One whose time alone is wrong stays, once, where the clock was found to be off. */
 function withoutOffenders(text: string, events: readonly SluiceEvent[], clock: Clock): SluiceEvent[] {
-  const { message, errors } = attempt(() => JSON.parse(text) as Refusal, null) ?? {}
+  const { message, errors, invalid_events: invalid } = refusalIn(text)
   // The first twenty; a service that names only one does so at the start of its message.
   const paths = Array.isArray(errors) ? errors.map((error) => String(error?.path)) : [String(message)]
   const named = paths.map((path) => {
     const [, index, member] = /^events\[(\d+)\](?:\.(\w+))?/.exec(path) ?? []
     return { event: events[Number(index)], member }
   })
-  const isOffender = (event: SluiceEvent): boolean =>
-    named.some((one) => one.event === event && (one.member !== 'timestamp' || !clock.mayCure(event)))
-  return named.some(({ event }) => event !== undefined) ? events.filter((event) => !isOffender(event)) : []
+  const isListed = (event: SluiceEvent): boolean => named.some((one) => one.event === event)
+  const isOffender = (event: SluiceEvent, place: number): boolean =>
+    named.some((one) => one.event === event && (one.member !== 'timestamp' || !clock.mayCure(event))) ||
+    // What is wrong with those behind the twenty is not said.
+    (Array.isArray(invalid) && invalid.includes(place) && !isListed(event) && !clock.mayCure(event))
+  return named.some(({ event }) => event !== undefined)
+    ? events.filter((event, place) => !isOffender(event, place))
+    : []
 }

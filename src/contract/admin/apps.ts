@@ -1,6 +1,7 @@
 // Apps and their limits, what would happen to a body, and what codes mean.
 
 import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../bounds.ts'
+import { ERROR_CODES } from '../outcome.ts'
 import { Reason } from './refusals.ts'
 import { Counts, listOf, type Of, OptionalNumber, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
 import { Type } from './typebox.ts'
@@ -100,12 +101,18 @@ export const Explained = Type.Object({
     Type.Object({
       path: Type.String(),
       message: Type.String(),
+      code: oneOf(ERROR_CODES, 'What is wrong, for programs.'),
+      event: orNull(Type.Integer(), 'The place of its event in `events`. Null: outside of them.'),
       start: orNull(
         Type.Integer(),
         "Its first byte in the body, that of a member's name; of a member that is missing, the bracket of the object that has not got it. Null: the body is not JSON.",
       ),
       end: orNull(Type.Integer(), 'The first byte behind it.'),
     }),
+  ),
+  invalid_events: orNull(
+    listOf(Type.Integer()),
+    'The places of all events that have an error: without them the body fits. Null: it fits, or an error lies outside of the events.',
   ),
   app: orNull(
     Type.Object({ app_id: Type.String(), name: OptionalText, plan: Type.String(), subscription: Type.String() }),

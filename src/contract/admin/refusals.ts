@@ -8,13 +8,13 @@ const MINUTES = 60
 
 export const Reason = orNull(
   Type.String({ maxLength: 40 }),
-  'Why a request was answered 503: one of the words of `sluice_overloaded_total` (docs/runbooks.md; `GET /api/codes` has what each means). Of a 429, `bytes`: the bytes of its minute, not its events, were used up. Null elsewhere.',
+  'Why a request was answered 503: one of the words of `sluice_overloaded_total` (docs/runbooks.md; `GET /api/codes` has what each means). Of a 429, `bytes`: the bytes of its minute, not its events, were used up. Of a 401, `origin`: the page may not send with this key. Null elsewhere.',
 )
 /** As told to clients: no reason of a 503 leaves for those who send. */
 export const ToldReason = Type.Optional(
   oneOf(
     TOLD_REASONS,
-    'Of a 429, `bytes`: the bytes of its minute, not its events, were used up. Absent: the code says all.',
+    'Of a 429, `bytes`: the bytes of its minute, not its events, were used up. Of a 401, `origin`: the page may not send with this key. Absent: the code says all.',
   ),
 )
 export const Origin = said(

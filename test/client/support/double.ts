@@ -60,6 +60,7 @@ export interface DoubleOptions {
   readonly maxBytes?: number
   /** As the service of today: the first offender, in `message` alone. */
   readonly withoutErrors?: boolean
+  readonly withoutInvalidEvents?: boolean
   /** How far its clock is ahead of the client's. */
   readonly aheadMs?: number
 }
@@ -75,7 +76,7 @@ const MAX_NAMED = 20
 const NO_BATCH: SentBody = { app_key: '', sdk_version: '', events: [] }
 
 export function createDouble(options: DoubleOptions): Double {
-  const { nowMs, maxBytes = 524_288, withoutErrors = false, aheadMs = 0 } = options
+  const { nowMs, maxBytes = 524_288, withoutErrors = false, withoutInvalidEvents = false, aheadMs = 0 } = options
   const requests: Request[] = []
   const stored = new Map<string, SentBody>()
   const planned: Behaviour[] = []
@@ -99,7 +100,9 @@ export function createDouble(options: DoubleOptions): Double {
     if (errors.length > 0) {
       const named = errors.slice(0, MAX_NAMED)
       const message = `${named[0].path}: ${named[0].message}`
-      const more = withoutErrors ? {} : { errors: named, errors_total: errors.length }
+      const places = errors.map(({ path }) => Number(/\d+/.exec(path)?.[0]))
+      const invalidEvents = withoutInvalidEvents ? {} : { invalid_events: [...new Set(places)] }
+      const more = withoutErrors ? {} : { errors: named, errors_total: errors.length, ...invalidEvents }
       return { status: 400, body: { error: 'validation_failed', message, ...more } }
     }
     stored.set(key, body)

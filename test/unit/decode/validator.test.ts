@@ -1,6 +1,7 @@
 // What the rows of the schema (schema.test.ts) do not show: the app that a refusal names, the list of errors, exact times.
 
 import { describe, expect, test } from 'vitest'
+import { ERROR_CODES } from '../../../src/contract/outcome.ts'
 import { validate, violations } from '../../../src/decode/validator.ts'
 import { bodyOf, event, NOW_MS } from './bodies.ts'
 import { judge } from './oracle.ts'
@@ -34,7 +35,7 @@ describe('the app key is checked next', () => {
       code: 'validation_failed',
       appKey: null,
       message,
-      errors: { json: JSON.stringify([{ path: message.split(': ')[0], message: message.split(': ')[1] }]), total: 1 },
+      errors: { json: expect.stringContaining('"errors_total":1') },
     })
   })
 
@@ -65,7 +66,10 @@ describe('the app key is checked next', () => {
       code: 'validation_failed',
       appKey: 'ak_demo',
       message: 'events: required',
-      errors: { json: '[{"path":"events","message":"required"}]', total: 1, shape: 'absent' },
+      errors: {
+        json: '"errors":[{"path":"events","message":"required","code":"required"}],"errors_total":1',
+        shape: 'absent',
+      },
     })
   })
 })
@@ -94,7 +98,7 @@ describe('names and messages', () => {
     const properties = `{"secret":"${'secret'.repeat(100)}","":{"secret":[${'"secret",'.repeat(70)}1]}}`
     const body = bodyOf(event({ properties, name: '""' }), '"secret"')
     const { validation } = judge(Buffer.from(body))
-    expect(validation).toMatchObject({ errors: { total: 4 } })
+    expect(validation).toMatchObject({ errors: { json: expect.stringContaining('"errors_total":4') } })
     expect(JSON.stringify(validation)).not.toContain('secret')
   })
 })
@@ -157,11 +161,55 @@ describe('the errors of an answer', () => {
   const errorsOf = (...events: string[]) => {
     const { validation } = judge(Buffer.from(bodyOf(...events)))
     if (validation.kind === 'accepted' || validation.errors === null) throw new Error('it was not refused')
-    const first = JSON.parse(validation.errors.json) as { path: string; message: string }[]
-    expect(validation.message).toBe(`${first[0].path}: ${first[0].message}`)
-    return { first, total: validation.errors.total }
+    const { errors, errors_total, invalid_events } = JSON.parse(`{${validation.errors.json}}`) as {
+      errors: { path: string; message: string; code: string; event?: number }[]
+      errors_total: number
+      invalid_events?: number[]
+    }
+    expect(validation.message).toBe(`${errors[0].path}: ${errors[0].message}`)
+    for (const { path, event } of errors) expect(event).toBe(eventIn(path))
+    const first = errors.map(({ path, message }) => ({ path, message }))
+    return { first, total: errors_total, codes: errors.map(({ code }) => code), invalid: invalid_events }
   }
   const bad = event({ name: '""' })
+  const eventIn = (path: string): number | undefined => {
+    const [, place] = /^events\[(\d+)\]/.exec(path) ?? []
+    return place === undefined ? undefined : Number(place)
+  }
+
+  test.each([
+    ['required', { name: null }],
+    ['type', { name: '7' }],
+    ['type', { type: '7' }],
+    ['length', { name: '""' }],
+    ['length', { properties: `{"a":"${'x'.repeat(501)}"}` }],
+    ['empty', { context: '{"os":""}' }],
+    ['one_of', { type: '"x"' }],
+    ['format', { timestamp: '"today"' }],
+    ['range', { timestamp: '"2020-11-20T11:00:00Z"' }],
+    ['too_many', { properties: `{${Array.from({ length: 51 }, (_, at) => `"k${at}":1`).join(',')}}` }],
+    ['repeated', { name: '"a","name":"b"' }],
+  ] as const)('say %s', (code, members) => {
+    expect(errorsOf(event(), event(members))).toMatchObject({ codes: [code], invalid: [1], total: 1 })
+    expect(ERROR_CODES).toContain(code)
+  })
+
+  test('name all events that have any, also behind the twenty, and behind the thousand', () => {
+    const many = `${event().slice(0, -1)}${',"name":"x"'.repeat(1001)}}`
+    expect(errorsOf(event(), many, event(), bad, '7', event())).toMatchObject({ invalid: [1, 3, 4], total: 1000 })
+    const all = Array.from({ length: 100 }, (_, at) => at)
+    expect(errorsOf(...all.map(() => bad))).toMatchObject({ invalid: all, total: 100 })
+  })
+
+  test('name no events where another member does not fit either, since leaving them out helps nothing', () => {
+    expect(errorsOf(...Array<string>(101).fill(bad)).invalid).toBeUndefined()
+    const body = bodyOf(bad).replace('{', '{"sdk_version":7,')
+    const many = bodyOf(`${event().slice(0, -1)}${',"name":"x"'.repeat(1001)}}`).replace(/\}$/, ',"sdk_version":7}')
+    for (const text of [body, many]) {
+      const { validation } = judge(Buffer.from(text))
+      expect(validation).toMatchObject({ errors: { json: expect.not.stringContaining('invalid_events') } })
+    }
+  })
 
   test('are in document order, what is missing where its object ends', () => {
     const long = `"${'x'.repeat(501)}"`
@@ -199,7 +247,7 @@ describe('the errors of an answer', () => {
   test('a long value before and after the 50th key', () => {
     const long = `"k":"${'x'.repeat(501)}"`
     const members = [long, ...Array<string>(48).fill('"k":1'), long, long]
-    expect(errorsOf(event({ properties: `{${members.join(',')}}` }))).toEqual({
+    expect(errorsOf(event({ properties: `{${members.join(',')}}` }))).toMatchObject({
       first: [
         { path: 'events[0].properties[0]', message: 'at most 500 characters' },
         { path: 'events[0].properties[49]', message: 'at most 500 characters' },
@@ -300,7 +348,10 @@ describe('every invalid member is listed', () => {
       code: 'invalid_json',
       appKey: null,
       message: 'body: not valid JSON at byte 5',
-      found: [{ path: 'body', message: 'not valid JSON at byte 5', start: null, end: null }],
+      found: [
+        { path: 'body', message: 'not valid JSON at byte 5', code: 'format', event: null, start: null, end: null },
+      ],
+      invalidEvents: null,
     })
   })
 })

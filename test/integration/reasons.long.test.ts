@@ -271,7 +271,7 @@ describe('a node over Redis and NATS', () => {
   })
 })
 
-const stores = vi.hoisted((): { open: (() => Partial<Stores>) | null } => ({ open: null }))
+const stores = vi.hoisted((): { open: (() => Stores) | null } => ({ open: null }))
 vi.mock('../../src/start/open-stores.ts', () => ({ openStores: async () => stores.open?.() }))
 vi.mock('../../src/decode/pool.ts', async () => {
   const { DirectPool } = await import('../support/direct-pool.ts')
@@ -296,7 +296,7 @@ describe('a service of which one store is replaced', () => {
     days: () => 'away' as never,
   }
 
-  async function serving(parts: Partial<Stores>): Promise<Watched & { port: number }> {
+  async function serving(parts: Partial<Stores> & Pick<Stores, 'queue'>): Promise<Watched & { port: number }> {
     const logFile = join(folder, 'log')
     stores.open = () => ({
       apps: {
@@ -307,8 +307,10 @@ describe('a service of which one store is replaced', () => {
         stop: () => {},
       },
       admission: admitsAll,
+      nodes: () => 1,
+      alerts: async () => [],
       demoApp: null,
-      gauges: {},
+      gauges: { ready: () => true },
       isReady: () => true,
       parts: () => [],
       ...parts,

@@ -148,10 +148,13 @@ export function overloaded(reason: OverloadReason, random: () => number = Math.r
   return { kind: 'refused', code, message: null, retryAfterSeconds, reason, origin: null, errors: null }
 }
 
-/** Browsers keep it for two hours, the longest that Chromium allows. */
+/**
+ * Tracing SDKs add headers to each request of a page, which all are allowed: credentials never are. Some browsers have no `*`.
+ * The answer is kept for two hours, the longest that Chromium allows.
+ */
 const PREFLIGHT =
   '\r\nAccess-Control-Allow-Methods: POST' +
-  '\r\nAccess-Control-Allow-Headers: content-type, content-encoding, idempotency-key, traceparent' +
+  '\r\nAccess-Control-Allow-Headers: content-type, content-encoding, idempotency-key, traceparent, tracestate, baggage, *' +
   '\r\nAccess-Control-Max-Age: 7200'
 
 export interface Answer {

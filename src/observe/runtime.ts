@@ -10,9 +10,9 @@ const LAG_RESOLUTION_MS = 10
 /**
  * prom-client's event-loop metrics compute the standard deviation, which takes half a millisecond per page. Its count
  * of open files lists /proc/self/fd, which takes some milliseconds with 10,000 connections, and it reads their limit once.
- * The lag is measured below, and gauges.ts has the files.
+ * The lag is measured below, and gauges.ts has the files. Gauges whose names end as a counter's are the sums of others.
  */
-const REMOVED = /^(process_(open|max)_fds|nodejs_eventloop_lag_.*)$/
+const REMOVED = /^(process_(open|max)_fds|nodejs_eventloop_lag_.*|nodejs_active_(handles|requests|resources)_total)$/
 
 /** To be called once per process: the observers behind these metrics cannot be stopped. */
 export function collectRuntimeMetrics(page: MetricsPage): Registry {

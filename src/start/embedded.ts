@@ -2,14 +2,13 @@
 // last snapshot and the journal's records.
 
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants } from 'node:fs'
 import type { Status } from '../contract/health.ts'
 import { createMemoryDeduplicator } from '../keys/memory-deduplicator.ts'
 import { writeAdminAddress } from '../lib/admin-address.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
-import { makeFolder } from '../lib/folder.ts'
 import { formatBytes, formatSpan } from '../lib/format.ts'
 import { acquireLock } from '../lib/lock.ts'
+import type { OnNotice } from '../lib/notice.ts'
 import { HOUR_MS } from '../lib/spans.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { OwnAdmission } from '../limits/own/own-admission.ts'
@@ -25,6 +24,7 @@ import type { Damage } from '../queue/journal/segment-cursor.ts'
 import { journalDirectory } from '../queue/journal/segments.ts'
 import type { Config } from '../settings/config.ts'
 import { findDemoApp, openFileApps } from './opened-apps.ts'
+import { takeOwnFolder } from './own-folder.ts'
 import { keepSnapshots, type SnapshotKeeper } from './snapshots.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
@@ -35,7 +35,7 @@ const MAX_DAMAGES_LOGGED = 10
 export async function openEmbeddedStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
   const { clock, log } = context
   const { dataDirectory, appsFile, appsFileNamed } = config
-  started.add(await lockFolder(dataDirectory))
+  started.add(await lockFolder(dataDirectory, noticeTo(log, 'node')))
   started.add(await announceAdmin(dataDirectory, context))
   if (appsFile === null) throw new Error('app records live in a file where there is no NATS')
   const apps = await openFileApps(appsFile, appsFileNamed, context)
@@ -104,14 +104,8 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
   }
 }
 
-async function lockFolder(directory: string): Promise<() => Promise<void>> {
-  try {
-    await makeFolder(directory, 0o750)
-    accessSync(directory, constants.W_OK | constants.X_OK)
-  } catch (error) {
-    const advice = 'give it to the user that runs sluice, or name another folder'
-    throw new StartError(`SLUICE_DATA_DIR: cannot make ${directory} or write in it: ${errorMessage(error)}; ${advice}`)
-  }
+async function lockFolder(directory: string, onNotice: OnNotice): Promise<() => Promise<void>> {
+  await takeOwnFolder({ setting: 'SLUICE_DATA_DIR', directory, mode: 0o750, onNotice })
   const lock = await acquireLock(directory)
   if ('held' in lock) throw new StartError(`${directory} is in use: another sluice process works in this folder`)
   return () => lock.release()

@@ -1,11 +1,9 @@
 // The spool of a node: takes its folder, and joins it to limits, log and metrics.
 
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
-import { makeFolder } from '../lib/folder.ts'
 import { acquireLock } from '../lib/lock.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { systemTimers } from '../lib/timers.ts'
@@ -19,6 +17,7 @@ import { foldersInUse, holdsOtherJournal, isSpoolOrEmpty, strandedSpools } from 
 import { contentsText, type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
 import type { StreamPublisher } from '../queue/stream/publisher.ts'
 import type { Config } from '../settings/config.ts'
+import { takeOwnFolder } from './own-folder.ts'
 import type { Started } from './started.ts'
 
 const FOLDER_MODE = 0o700
@@ -29,10 +28,10 @@ const ID_BYTES = 6
 export async function takeSpoolFolder(config: Config, started: Started, onNotice: OnNotice): Promise<string | null> {
   if (config.spool === null) return null
   const { directory } = config.spool
-  await makeOwnFolder(directory, onNotice)
+  await takeFolder(directory, onNotice)
   // Each worker process has a folder of its own.
   for (const folder of foldersInUse(directory, config.processes)) {
-    if (folder !== directory) await makeOwnFolder(folder, onNotice)
+    if (folder !== directory) await takeFolder(folder, onNotice)
     const lock = await acquireLock(folder)
     if ('held' in lock) continue
     started.add(() => lock.release())
@@ -57,6 +56,12 @@ export async function tellStranded(
   }
 }
 
+async function takeFolder(directory: string, onNotice: OnNotice): Promise<void> {
+  await takeOwnFolder({ setting: 'SLUICE_SPOOL_DIR', directory, mode: FOLDER_MODE, onNotice })
+  if (!(await isSpoolOrEmpty(directory)))
+    throw new StartError(`SLUICE_SPOOL_DIR: ${directory} holds other files, and is no spool: name another folder`)
+}
+
 /** To be called once the spool is stopped. */
 export function tellLeft({ spool, directory }: Pick<SharedSpool, 'spool' | 'directory'>, onNotice: OnNotice): void {
   const { contents } = spool
@@ -64,32 +69,6 @@ export function tellLeft({ spool, directory }: Pick<SharedSpool, 'spool' | 'dire
   onNotice(
     `${contentsText(contents)}: not sent before the end of this process, and kept in ${directory}; the next one that starts with this folder sends them, or sluice spool drain: keep this disk`,
   )
-}
-
-async function makeOwnFolder(directory: string, onNotice: OnNotice): Promise<void> {
-  try {
-    await makeFolder(directory, FOLDER_MODE)
-    accessSync(directory, constants.W_OK | constants.X_OK)
-  } catch (error) {
-    const advice = 'give it to the user that runs sluice, or name another folder'
-    throw new StartError(`SLUICE_SPOOL_DIR: cannot make ${directory} or write in it: ${errorMessage(error)}; ${advice}`)
-  }
-  if (!(await isSpoolOrEmpty(directory)))
-    throw new StartError(`SLUICE_SPOOL_DIR: ${directory} holds other files, and is no spool: name another folder`)
-  const risk = riskOf(statSync(directory), process.getuid?.() ?? 0)
-  if (risk === null) return
-  const text = `${directory} ${risk.text}: give it to the user that runs sluice, with mode 0700`
-  if (risk.isRefused) throw new StartError(`SLUICE_SPOOL_DIR: ${text}`)
-  onNotice(`SLUICE_SPOOL_DIR: ${text}`)
-}
-
-/** Who else could read or change what clients sent. Nobody's mode is changed: it may be a folder that others use. */
-export function riskOf({ uid, mode }: Pick<Stats, 'uid' | 'mode'>, user: number) {
-  const isStrange = uid !== user && uid !== 0
-  if (isStrange && (mode & 0o022) !== 0)
-    return { isRefused: true, text: 'is a folder of another user, and others may write to it' }
-  if (isStrange) return { isRefused: false, text: 'is a folder of another user, who can change what is in it' }
-  return (mode & 0o007) === 0 ? null : { isRefused: false, text: 'is open to every user of this machine' }
 }
 
 export interface SharedSpool extends OpenedSpool {

@@ -1,5 +1,6 @@
 // The second port: liveness, readiness, metrics. And what the metrics must never tell.
 
+import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { test as base, describe, expect } from 'vitest'
@@ -82,6 +83,14 @@ describe('metrics', () => {
       if (type === 'counter') expect(name).toMatch(/_total$/)
       else expect(name).not.toMatch(/_total$/)
     }
+  })
+
+  test('promtool check metrics finds nothing', async ({ service }) => {
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: await metrics(service),
+      encoding: 'utf8',
+    })
+    expect({ status, said: stdout + stderr }).toEqual({ status: 0, said: '' })
   })
 
   test('stages are the four promised ones', async ({ service }) => {

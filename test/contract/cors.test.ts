@@ -123,7 +123,8 @@ function expectPreflight(answer: Answer, origin: string): void {
   expectAllowed(answer, origin)
   expect(answer.headers).toMatchObject({
     'access-control-allow-methods': 'POST',
-    'access-control-allow-headers': 'content-type, content-encoding, idempotency-key, traceparent',
+    'access-control-allow-headers':
+      'content-type, content-encoding, idempotency-key, traceparent, tracestate, baggage, *',
     'access-control-max-age': '7200',
   })
 }

@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/settings/config.ts'
-import { riskOf, takeSpoolFolder } from '../../../src/start/shared-spool.ts'
+import { riskOf, takeOwnFolder } from '../../../src/start/own-folder.ts'
+import { takeSpoolFolder } from '../../../src/start/shared-spool.ts'
 import { Started } from '../../../src/start/started.ts'
 import { makeFolder } from '../../support/service.ts'
 
@@ -69,6 +70,16 @@ describe('the folder of a spool', () => {
     [33, 0o775, true],
     [33, 0o777, true],
   ])('of the user %i with mode %o, for the user 1000: refused %s', (uid, mode, isRefused) => {
-    expect(riskOf({ uid, mode }, 1000)?.isRefused ?? null).toBe(isRefused)
+    expect(riskOf({ uid, mode }, 1000, true)?.isRefused ?? null).toBe(isRefused)
+  })
+
+  it('of a journal may be read by others, and written by no other user', async () => {
+    expect(riskOf({ uid: 1000, mode: 0o755 }, 1000, false)).toBe(null)
+    expect(riskOf({ uid: 33, mode: 0o775 }, 1000, false)).toMatchObject({ isRefused: true })
+    const directory = await makeFolder()
+    chmodSync(directory, 0o777)
+    const notices: string[] = []
+    await takeOwnFolder({ setting: 'SLUICE_DATA_DIR', directory, mode: 0o750, onNotice: (text) => notices.push(text) })
+    expect([notices, modeOf(directory)]).toEqual([[], 0o777])
   })
 })

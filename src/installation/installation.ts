@@ -10,7 +10,7 @@ import { connectNats } from '../nats/connection.ts'
 import { describeStored, type StoredState, storedAtMs } from '../nats/stored-state.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { lossText, nameOf } from './loss-text.ts'
-import { claimRedis, type Ownership, ownershipText } from './owner.ts'
+import { claimRedis, MAX_FORMER_STREAMS, type Ownership, ownershipText } from './owner.ts'
 import {
   type InstallationRecord,
   type KnownStore,
@@ -60,6 +60,7 @@ export class Installation {
   #timer: Timer | null = null
   #checking: Promise<unknown> = Promise.resolve()
   #isChecking = false
+  #formerStreams: readonly string[] = []
   #ownership: Ownership = 'own'
   #reportedOwnership: Ownership = 'own'
   #checked: { readonly connection: NatsConnection; readonly atMs: number } | null = null
@@ -140,7 +141,7 @@ export class Installation {
     const names = STORE_NAMES.filter((name) => name !== 'apps' || hasAppsBucket)
     const seen = await Promise.all(names.map((name) => describeStored(connection, STREAM_OF[name])))
     const [shared, copyInRedis] = await Promise.all([readFromBucket(connection), readFromRedis(redis)])
-    await this.#claimRedis(seen[names.indexOf('stream')]?.createdAt, shared.record?.stores)
+    await this.#claimRedis(seen[names.indexOf('stream')]?.createdAt, shared.record)
     const isForeign = this.#ownership === 'foreign'
     const ofRedis = isForeign ? null : copyInRedis
     const copies = [shared.record, ofRedis === 'away' ? null : ofRedis]
@@ -153,6 +154,7 @@ export class Installation {
       writtenAtMs: timers.nowMs(),
       partitions,
       stores: newestStores(others, this.#known),
+      formerStreams: this.#formerStreams,
     }
     if (isWorthWriting(shared.record, record)) {
       const options = { revision: shared.revision, replicas }
@@ -163,12 +165,15 @@ export class Installation {
     if (!isForeign) await writeToRedis(redis, record)
   }
 
-  async #claimRedis(createdAt: string | undefined, stored: KnownStores | undefined): Promise<void> {
+  async #claimRedis(createdAt: string | undefined, stored: InstallationRecord | null): Promise<void> {
     // A stream that is away for now, of an installation that has one.
-    if (createdAt === undefined && stored !== undefined) return
+    if (createdAt === undefined && stored !== null) return
     const { redis, nodeId, onShared } = this.#options
-    const before = [this.#known.stream?.createdAt, stored?.stream?.createdAt]
-    const found = await claimRedis(redis, nodeId, createdAt, before)
+    const latest = [this.#known.stream?.createdAt, stored?.stores.stream?.createdAt]
+    const before = new Set([...latest, ...(stored?.formerStreams ?? []), ...this.#formerStreams])
+    before.delete(createdAt)
+    this.#formerStreams = [...before].filter((each) => each !== undefined).slice(0, MAX_FORMER_STREAMS)
+    const found = await claimRedis(redis, nodeId, createdAt, this.#formerStreams)
     if (found === 'unknown') return
     this.#ownership = found
     // Without a stream it may also be the owner's, whose NATS has lost all.

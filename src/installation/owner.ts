@@ -10,19 +10,21 @@ const OWNER_KEY = 'sluice:owner'
 export const FOREIGN_KEY = 'sluice:foreign'
 /** Said again at each check, every ten seconds. */
 const SAID_FOR_SECONDS = 120
+/** So many checks, each of which finds a stream that was made again: Redis says none of those before for so long. */
+export const MAX_FORMER_STREAMS = 12
 
 /** own: this one's stream is the owner's. shared: it is, and nodes of another installation are there too. */
 export type Ownership = 'own' | 'shared' | 'foreign' | 'unknown'
 
 /**
  * `createdAt`: of this installation's stream, if it has one; `before`: of those that it had, so that a stream that was made again is no
- * other installation. unknown: Redis is away.
+ * other installation, also to a Redis that went back to an older state. unknown: Redis is away.
  */
 export async function claimRedis(
   redis: RedisLink,
   nodeId: string,
   createdAt: string | undefined,
-  before: readonly (string | undefined)[],
+  before: readonly string[],
 ): Promise<Ownership> {
   const nowMs = await readRedisTime(redis).catch(() => 'away' as const)
   const said = await redis.call((client) => client.get(OWNER_KEY), textOrNull).catch(() => 'away' as const)

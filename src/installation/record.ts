@@ -27,6 +27,8 @@ export interface InstallationRecord {
   /** null: no node has written it yet. */
   readonly partitions: number | null
   readonly stores: KnownStores
+  /** When the streams that were here before were created, the newest first. */
+  readonly formerStreams?: readonly string[]
 }
 
 export type LossKind = 'absent' | 'new' | 'shorter' | 'emptied' | 'overwritten'
@@ -42,8 +44,11 @@ export function parseRecord(text: string | null | undefined): InstallationRecord
       store === undefined ||
       (typeof store.createdAt === 'string' &&
         [store.generation, store.messages, store.firstSequence, store.lastSequence].every(Number.isSafeInteger))
-    const { v, partitions, stores } = record
-    const isValid = v === 1 && (partitions === null || Number.isSafeInteger(partitions))
+    const { v, partitions, stores, formerStreams = [] } = record
+    const isValid =
+      v === 1 &&
+      (partitions === null || Number.isSafeInteger(partitions)) &&
+      formerStreams.every((createdAt) => typeof createdAt === 'string')
     return isValid && STORE_NAMES.every((name) => isStore(stores[name])) ? record : null
   } catch {
     return null

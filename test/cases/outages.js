@@ -72,6 +72,7 @@ export const OUTAGES = [
       'redis-lost',
       'simulator: redis-rolled-back',
       'simulator: redis-forgets',
+      'simulator: older-owner-of-redis',
     ],
     cases: ['emptied'],
   },

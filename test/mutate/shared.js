@@ -287,6 +287,14 @@ export const SHARED_MODE = [
     tests: ['simulate losses 200'],
   },
   {
+    name: 'i5',
+    bug: 'a node that starts does not learn which streams were here before',
+    file: INSTALLATION,
+    find: ' ...(stored?.formerStreams ?? []),',
+    replace: '',
+    tests: ['simulate older-owner-of-redis-as-a-node-starts'],
+  },
+  {
     name: 's1',
     bug: 'the last batch of a day may exceed its limit',
     file: TAKE,

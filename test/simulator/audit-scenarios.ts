@@ -132,4 +132,33 @@ export const AUDIT_SCENARIOS: Readonly<Record<string, Scenario>> = {
     }),
     refused: 0,
   },
+  'older-owner-of-redis': {
+    claim: 'takes its own former stream for no other installation where Redis goes back to before the stream was lost',
+    history: history('older-owner-of-redis', {
+      nodes: 1,
+      steps: [
+        { atMs: 70_000, kind: 'redis snapshot' },
+        { atMs: 73_000, kind: 'stream lost' },
+        { atMs: 84_000, kind: 'redis rolled back' },
+      ],
+      endMs: 130_000,
+    }),
+    refused: 0,
+  },
+  'older-owner-of-redis-as-a-node-starts': {
+    claim: 'takes its own former stream for no other installation where the node that had it made again is gone',
+    history: history('older-owner-of-redis-as-a-node-starts', {
+      nodes: 1,
+      steps: [
+        { atMs: 70_000, kind: 'redis snapshot' },
+        { atMs: 73_000, kind: 'stream lost' },
+        // By then the check after the new stream is over, and the next one is yet to come.
+        { atMs: 84_000, kind: 'kill', node: 0 },
+        { atMs: 84_100, kind: 'redis rolled back' },
+        { atMs: 85_000, kind: 'start' },
+      ],
+      endMs: 130_000,
+    }),
+    refused: 0,
+  },
 }

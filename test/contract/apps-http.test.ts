@@ -262,7 +262,7 @@ test('that cannot be read is 503 with the reason, whatever is asked of it', asyn
   expect((await ask(damaged, 'GET', '/api/apps/shop', undefined, full)).status).toBe(200)
 })
 
-test('hundreds of apps are made by a script, many at a time', { timeout: 240_000 }, async ({ service }) => {
+test('hundreds of apps are made by a script, many at a time', async ({ service }) => {
   const wanted = Array.from({ length: 300 }, (_, at) => `many-${at}`)
   const statuses = new Set<number>()
   await Promise.all(

@@ -102,7 +102,7 @@ describe('the bytes of a minute', () => {
       SLUICE_DATA_DIR: service.dataDir,
     })
     expect(put).toMatchObject({ code: 0, output: expect.stringContaining('bytes per minute none → 600,000') })
-    await expect.poll(async () => (await post(service, body, GZIP)).json['reason'], { timeout: 10_000 }).toBe('bytes')
+    await expect.poll(async () => (await post(service, body, GZIP)).json['reason']).toBe('bytes')
   })
 })
 

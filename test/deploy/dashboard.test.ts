@@ -93,7 +93,7 @@ beforeAll(async () => {
   await leaving.kill()
   await eventually('it is seen as down', async () => (await prometheus.query('up == 0')).length === 1)
   toMs = Date.now()
-}, 90_000)
+})
 
 afterAll(async () => {
   await prometheus?.stop()

@@ -49,7 +49,7 @@ beforeAll(async () => {
   await writeFile(join(overlay, 'kustomization.yaml'), text)
   const folders = ['deploy/overlays/production', 'deploy/overlays/local', 'deploy/monitoring', overlay]
   objects = (await Promise.all(folders.map((folder) => buildKustomization(folder)))).flat()
-}, 60_000)
+})
 
 const names = (kind: string): string[] =>
   objects.filter((object) => object.kind === kind).map(({ metadata }) => metadata.name)

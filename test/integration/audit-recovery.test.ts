@@ -21,7 +21,7 @@ import { NO_ALERTS } from '../support/no-alerts.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { STREAM } from '../support/stream.ts'
 
-const PATIENCE = { timeout: 20_000 }
+const PATIENCE = { timeout: 90_000 }
 const PARTITION = partitionOf('demo', 16)
 const ENTRY = `p${PARTITION}`
 /** The first minute of the billing cycle: a midnight some days ago. */

@@ -33,7 +33,7 @@ let cluster: Cluster
 
 beforeAll(async () => {
   cluster = await startCluster({ nodes: NODES, apps: [appRecord('dying')] })
-}, 60_000)
+})
 
 interface Hammered {
   readonly appId: string

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const apps = ['twins', 'keyed', 'waits', 'gathered', 'other'].map((id) => appRecord(id))
   cluster = await startCluster({ nodes: 2, apps })
   ;[first, second] = cluster.nodes as [Service, Service]
-}, 60_000)
+})
 
 const keyHeader = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': randomUUID() })
 

@@ -37,7 +37,7 @@ it('returns every message once while more are stored', async () => {
   expect(sequences).toEqual(Array.from({ length: MESSAGES }, (_, at) => at + 1))
   reader.close()
   await queue.stop()
-}, 30_000)
+})
 
 it('has not reached the end where the server still holds the request before', async () => {
   const nats = await startNats()

@@ -187,7 +187,7 @@ describe.concurrent('a node that runs tells once', () => {
     const late = await started.addNode()
     await looksAgain(started, 4)
     expect(toldBy(late)).toEqual([])
-  }, 240_000)
+  })
 
   test.for([
     ['and nothing has come since', 0, /^the stream SLUICE_EVENTS has lost its end: the last 5 messages, /],

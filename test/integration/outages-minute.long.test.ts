@@ -25,7 +25,7 @@ let withoutNats: Cluster
 beforeAll(async () => {
   withoutRedis = await startCluster({ nodes: 2, apps: [appRecord('steady'), appRecord('trial', { plan: 'trial' })] })
   withoutNats = await startCluster({ nodes: 2, apps: [appRecord('steady')] })
-}, 120_000)
+})
 
 const ports = (cluster: Cluster): number[] => cluster.nodes.map(({ port }) => port)
 

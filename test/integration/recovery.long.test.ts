@@ -207,7 +207,7 @@ describe.concurrent('a stream that is gone', () => {
       async () => (await cluster.used('ak_one')).day === charged,
       AUDITED_MS,
     )
-  }, 240_000)
+  })
 
   test('with its whole region goes on in a second one that has copied it: nothing is lost, stored twice or charged twice', async ({
     onTestFinished,
@@ -262,7 +262,7 @@ describe.concurrent('a stream that is gone', () => {
       async () => new RegExp(`^day +${charged} `, 'm').test(await usageOf(second, adminPort)),
       AUDITED_MS,
     )
-  }, 240_000)
+  })
 })
 
 function usageOf({ env }: Region, adminPort: number): Promise<string> {

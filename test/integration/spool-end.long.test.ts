@@ -13,7 +13,7 @@ let folder: string
 beforeAll(async () => {
   folder = join(await makeFolder(), 'spool')
   cluster = await startCluster({ nodes: 0, apps: [appRecord('ends')] })
-}, 60_000)
+})
 afterAll(() => cluster.stop())
 
 const spooled = (node: Service) => metric(node, 'sluice_spool_batches')
@@ -48,7 +48,7 @@ test('with NATS away, what is left stays, is named in the log, and comes at the 
   expect(stored.toSorted()).toEqual(ids.toSorted())
   expect(await second.stop()).toMatchObject({ code: 0 })
   expect(lines(second)).toEqual([])
-}, 60_000)
+})
 
 test('with NATS back just then, it is sent before the end, as far as there is time, and each batch once', async () => {
   const before = (await readRecords(cluster.nats.url)).length
@@ -63,4 +63,4 @@ test('with NATS back just then, it is sent before the end, as far as there is ti
   await eventually('all is sent', async () => (await spooled(next)) === 0)
   const stored = (await readRecords(cluster.nats.url)).slice(before).map(({ batch_id }) => batch_id)
   expect(stored.toSorted()).toEqual(ids.toSorted())
-}, 60_000)
+})

@@ -28,7 +28,7 @@ beforeAll(async () => {
   cluster = await startCluster({ nodes: 0, apps })
   await startNode(0)
   await startNode(1)
-}, 90_000)
+})
 
 async function expectDrained(): Promise<void> {
   for (const node of cluster.nodes)

@@ -24,7 +24,7 @@ beforeAll(async () => {
   cluster = await startCluster({ nodes: 0, apps })
   withSpool = await cluster.addNode({ SLUICE_SPOOL_DIR: join(await makeFolder(), 'spool') })
   without = await cluster.addNode()
-}, 60_000)
+})
 afterAll(() => cluster.stop())
 
 /** What differs from one request to the next. */

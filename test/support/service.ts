@@ -129,7 +129,7 @@ export function sleep(ms: number): Promise<void> {
 export async function eventually(
   what: string,
   ask: () => Promise<boolean> | boolean,
-  timeoutMs = 30_000,
+  timeoutMs = 90_000,
 ): Promise<void> {
   const deadlineMs = Date.now() + timeoutMs
   while (!(await ask())) {

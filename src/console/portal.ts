@@ -210,8 +210,8 @@ export class Portal {
     }
   }
 
-  async #explain({ scope, request }: Asked): Promise<Answer> {
-    const body = await request.body(MAX_BODY_BYTES)
+  async #explain({ scope, request, reader }: Asked): Promise<Answer> {
+    const body = await request.body(MAX_BODY_BYTES, reader.key.hash)
     if (!Buffer.isBuffer(body)) return body.status === 413 ? body : BUSY
     return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'explain', query: '', body }))
   }

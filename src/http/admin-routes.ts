@@ -11,8 +11,8 @@ export interface AdminRequest {
   readonly headers: IncomingHttpHeaders
   /** That the connection comes from. */
   readonly address: string
-  /** The whole body, or what refuses it. */
-  body(maxBytes: number): Promise<Buffer | Answer>
+  /** The whole body, or what refuses it. `key`: who asks, and has at most two large ones under way. */
+  body(maxBytes: number, key?: string): Promise<Buffer | Answer>
 }
 
 export interface Answer {

@@ -26,10 +26,10 @@ export async function startPages({ host, port, settings, mostConnections, answer
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { socket } = request
     if (!connections.begins(socket)) return
-    const body = async (maxBytes: number): Promise<Buffer | Answer> => {
+    const body: AdminRequest['body'] = async (maxBytes, key) => {
       connections.waits(socket)
       try {
-        return await bodies.read(request, maxBytes)
+        return await bodies.read(request, maxBytes, key)
       } finally {
         connections.goesOn(socket)
       }

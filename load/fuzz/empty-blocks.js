@@ -1,6 +1,8 @@
 // Compressed bodies that unfold to next to nothing: block after block, each with tables to be built and no content.
 // 16 KB of them take a decoder some milliseconds.
 
+import { crc32 } from 'node:zlib'
+
 /** Bits in the order of both formats: numbers from their lowest bit, prefix codes from their highest. */
 class Bits {
   /** @type {number[]} */
@@ -78,6 +80,49 @@ export function emptyGzip(bytes) {
 /** @param {number} bytes */
 export function emptyZlib(bytes) {
   return Buffer.concat([Buffer.from([0x78, 0x9c]), emptyDeflate(bytes - 6), Buffer.from([0, 0, 0, 1])])
+}
+
+/**
+ * Blocks that hold so many blanks each: with 7 they make just over half of what they are, with 20 more than they are, and a
+ * decoder still spends its time on their tables. What they unfold to is one run of blanks.
+ * @param {number} bytes @param {number} literals
+ * @returns {Buffer}
+ */
+export function thinGzip(bytes, literals) {
+  const bits = new Bits()
+  let made = 0
+  for (; bits.bytes < bytes - 60; made += literals) thinBlock(bits, literals)
+  bits.put(0b011, 3)
+  bits.put(0, 7)
+  const end = Buffer.alloc(8)
+  end.writeUInt32LE(crc32(Buffer.alloc(made, 0x20)))
+  end.writeUInt32LE(made, 4)
+  return Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]), bits.toBuffer(), end])
+}
+
+/** Two symbols of one bit each: a blank, and the end of the block. @param {Bits} bits @param {number} literals */
+function thinBlock(bits, literals) {
+  // 257 symbols, one distance, and 18 lengths of codes for lengths: 18 (zeros) has one bit, 0 and 1 have two.
+  bits.put(0b100, 3)
+  bits.put(0, 5)
+  bits.put(0, 5)
+  bits.put(14, 4)
+  for (const length of [0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]) bits.put(length, 3)
+  zeros(bits, 32)
+  bits.code(0b11, 2)
+  zeros(bits, 138)
+  zeros(bits, 85)
+  bits.code(0b11, 2)
+  // The distance, which nothing uses.
+  bits.code(0b11, 2)
+  bits.put(0, literals)
+  bits.put(1, 1)
+}
+
+/** @param {Bits} bits @param {number} count */
+function zeros(bits, count) {
+  bits.code(0, 1)
+  bits.put(count - 11, 7)
 }
 
 /** Each block builds a table for 704 symbols, and holds one blank. @param {number} bytes @returns {Buffer} */

@@ -2,7 +2,16 @@
 // The decoder stops at a cap, so that a decompression bomb is never expanded.
 
 import type { ContentEncoding } from './head.ts'
-import { type Decoded, decodeInThread, decodeNow, type Format, formatOf, type Tried, tryInThread } from './zlib.ts'
+import {
+  type Decoded,
+  decodeInThread,
+  decodeNow,
+  type Format,
+  formatOf,
+  type Tried,
+  threadStopwatch,
+  tryInThread,
+} from './zlib.ts'
 
 /**
  * Up to these sizes a body is first tried in the event loop: that is cheaper than a thread, and ordinary batches do not
@@ -24,7 +33,7 @@ const MAX_HONEST_RATIO = 100
 /** busy: too many bodies wait, or this one has waited too long. */
 export type Inflated = Decoded | 'busy'
 
-/** Served in this order: not tried yet, known to be large, and unlike events: they unfold to too much, or to too little. */
+/** Served in this order: not tried yet, known to be large, and unlike events: they unfold to too much, to too little, or too slowly. */
 const UNTRIED = 0
 const LARGE = 1
 const ODD = 2
@@ -47,6 +56,8 @@ const DEFAULTS = {
   /** Bound on the time that all tries of one turn of the event loop take. */
   tryMsPerTurn: 5,
   monotonicMs: () => performance.now(),
+  /** The time that decoders in threads take. */
+  stopwatch: threadStopwatch,
 }
 
 export interface InflaterOptions extends Partial<typeof DEFAULTS> {
@@ -131,8 +142,7 @@ export class Inflater {
   /** Where a body goes on after a try; null: it is decided. */
   #laneAfter(tried: Tried | 'busy', body: Buffer, maxBytes: number): Lane | null {
     if (tried === 'busy') return UNTRIED
-    if (tried === 'slow') return LARGE
-    if (tried === 'thin') return ODD
+    if (tried === 'odd') return ODD
     if (tried !== 'too large' || maxBytes === this.#options.capBytes) return null
     return this.#tryOutputBytes > MAX_HONEST_RATIO * body.length ? ODD : LARGE
   }
@@ -178,8 +188,12 @@ export class Inflater {
 
   #run(job: Job): void {
     const maxBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#options.capBytes
-    const decode = job.lane === ODD ? decodeInThread : tryInThread
-    decode(job.format, job.body, maxBytes).then(
+    const { format, body, lane } = job
+    const decoding =
+      lane === ODD
+        ? decodeInThread(format, body, maxBytes)
+        : tryInThread(format, body, maxBytes, this.#options.stopwatch)
+    decoding.then(
       (decoded) => this.#ran(job, maxBytes, decoded),
       (error: unknown) => {
         this.#next(job.lane)

@@ -7,26 +7,35 @@ import type { ContentEncoding } from './head.ts'
 
 /** Node's default of 16 KB holds an ordinary batch, but a large body would need 33 trips to a thread. */
 const CHUNK_BYTES = 128 * 1024
-/** How much is decoded before a look at what came of it. Blocks that hold nothing take 0.2 ms for each 1,024 bytes. */
+/** How much is decoded before a look at what came of it. */
 const STEP_BYTES = 512
 /** The least that there is: what is decoded here goes elsewhere. */
 const NO_CHUNK_BYTES = 64
 const SLOW_AFTER_MS = 0.15
 /** A decoder makes 100,000 on a slow machine. */
 const MIN_OUTPUT_BYTES_PER_MS = 20_000
-/** In a thread. The first look is early, and the ones after it cost an honest body little. */
-const FIRST_PIECE_BYTES = 4096
-const PIECE_BYTES = 32 * 1024
+/**
+ * Blocks that hold nothing take so long. What seems to take longer had to wait for a core, which says nothing about the body;
+ * so what unfolds to four times its size is never behind.
+ */
+const MAX_MS_PER_BYTE = 0.2 / 1024
+/** In a thread: each piece is as long as all before it, within these. The first looks are early, and later ones cost little. */
+const PIECE_BYTES = { min: 4096, max: 32 * 1024 }
 /** Real events unfold to several times what they were. What makes less than half of its input holds blocks of nothing. */
 const MIN_OUTPUT_PER_INPUT = 0.5
+/** How far a body in a thread may be behind MIN_OUTPUT_BYTES_PER_MS, by the sum of its pieces that were. */
+const MAX_BEHIND_MS = 1
 
 export type Format = 'gzip' | 'zlib' | 'raw' | 'br'
 
 /** corrupt: not in this format, truncated, or followed by other bytes. */
 export type Decoded = Buffer | 'too large' | 'corrupt'
 
-/** slow: it takes longer than events do. thin: it unfolds to less than events do. Either may be valid. */
-export type Tried = Decoded | 'slow' | 'thin'
+/** odd: it unfolds to less than events do, or takes longer. It may be valid. */
+export type Tried = Decoded | 'odd'
+
+/** Measures from its call on. */
+export type Stopwatch = () => () => number
 
 interface Options {
   readonly maxOutputLength: number
@@ -84,6 +93,8 @@ export function decodeNow(format: Format, body: Buffer, out: Buffer, spentMs: ()
     format === 'br' ? [BROTLI_OPERATION_PROCESS, BROTLI_OPERATION_FINISH] : [Z_SYNC_FLUSH, Z_FINISH]
   let used = 0
   let made = 0
+  let ms = 0
+  let seenMs = 0
   try {
     for (;;) {
       const bytes = Math.min(STEP_BYTES, body.length - used)
@@ -97,24 +108,49 @@ export function decodeNow(format: Format, body: Buffer, out: Buffer, spentMs: ()
       // Its stream has ended before.
       if (unused > 0) return 'corrupt'
       if (isLast) return out.subarray(0, made)
-      if (made < used * MIN_OUTPUT_PER_INPUT) return 'thin'
-      const ms = spentMs()
-      if (ms > SLOW_AFTER_MS && made < ms * MIN_OUTPUT_BYTES_PER_MS) return 'slow'
+      if (made < used * MIN_OUTPUT_PER_INPUT) return 'odd'
+      const atMs = spentMs()
+      ms += Math.min(atMs - seenMs, bytes * MAX_MS_PER_BYTE)
+      seenMs = atMs
+      if (ms > SLOW_AFTER_MS && made < ms * MIN_OUTPUT_BYTES_PER_MS) return 'odd'
     }
   } finally {
     handle.close()
   }
 }
 
-/** Decodes in libuv's threads, and gives up on a body that unfolds to next to nothing. Rejects as `decodeInThread` does. */
-export function tryInThread(format: Format, body: Buffer, maxBytes: number): Promise<Decoded | 'thin'> {
+/**
+ * The time, in ms, for which a decoder in a thread has surely worked. The time that passes is more than that: a thread may wait
+ * for a core, and its end is noticed only when the event loop looks. So time counts while the event loop waits, since it would
+ * have noticed, and no more of it than this process got of all cores, since other processes may hold them.
+ */
+export function threadStopwatch(): () => number {
+  const { idle } = performance.eventLoopUtilization()
+  const used = process.cpuUsage()
+  return () => {
+    const { user, system } = process.cpuUsage(used)
+    return Math.min(performance.eventLoopUtilization().idle - idle, (user + system) / 1000)
+  }
+}
+
+/**
+ * Decodes in libuv's threads, and gives up on a body that unfolds to next to nothing, or takes a thread for longer than events
+ * do. Rejects as `decodeInThread` does.
+ */
+export function tryInThread(
+  format: Format,
+  body: Buffer,
+  maxBytes: number,
+  stopwatch: Stopwatch,
+): Promise<Decoded | 'odd'> {
   return new Promise((resolve, reject) => {
     const engine = ENGINES[format]({ chunkSize: CHUNK_BYTES })
     const chunks: Buffer[] = []
     let made = 0
     let used = 0
+    let behindMs = 0
     let isOver = false
-    const finish = (result: () => Decoded | 'thin'): void => {
+    const finish = (result: () => Decoded | 'odd'): void => {
       if (isOver) return
       isOver = true
       try {
@@ -127,14 +163,23 @@ export function tryInThread(format: Format, body: Buffer, maxBytes: number): Pro
     const next = (): void => {
       if (isOver) return
       const madeBefore = made
-      const piece = body.subarray(used, used + (used === 0 ? FIRST_PIECE_BYTES : PIECE_BYTES))
+      const piece = body.subarray(used, used + Math.min(Math.max(used, PIECE_BYTES.min), PIECE_BYTES.max))
       used += piece.length
-      if (used === body.length) engine.end(piece)
-      // What was made is known in the next turn.
-      else engine.write(piece, () => setImmediate(look, piece.length, madeBefore))
+      if (used === body.length) {
+        engine.end(piece)
+        return
+      }
+      const spentMs = stopwatch()
+      engine.write(piece, () => {
+        const ms = spentMs()
+        // What was made is known in the next turn.
+        setImmediate(() => look(piece.length, madeBefore, ms))
+      })
     }
-    const look = (bytes: number, madeBefore: number): void => {
-      if (made - madeBefore < bytes * MIN_OUTPUT_PER_INPUT) finish(() => 'thin')
+    const look = (bytes: number, madeBefore: number, ms: number): void => {
+      const madeBytes = made - madeBefore
+      behindMs += Math.max(0, Math.min(ms, bytes * MAX_MS_PER_BYTE) - madeBytes / MIN_OUTPUT_BYTES_PER_MS)
+      if (madeBytes < bytes * MIN_OUTPUT_PER_INPUT || behindMs > MAX_BEHIND_MS) finish(() => 'odd')
       else next()
     }
     engine.on('data', (chunk: Buffer) => {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
-import { emptyBrotli, emptyDeflate, emptyGzip, emptyZlib } from '../../../load/fuzz/empty-blocks.js'
+import { brotliCompressSync, deflateRawSync, deflateSync, gunzipSync, gzipSync } from 'node:zlib'
+import { describe, expect, it, vi } from 'vitest'
+import { emptyBrotli, emptyDeflate, emptyGzip, emptyZlib, thinGzip } from '../../../load/fuzz/empty-blocks.js'
 import { type Inflated, Inflater, type InflaterOptions } from '../../../src/request/inflate.ts'
-import { decodeInThread, decodeNow, tryInThread } from '../../../src/request/zlib.ts'
+import { decodeInThread, decodeNow, threadStopwatch, tryInThread } from '../../../src/request/zlib.ts'
 
 const CAP_BYTES = 512 * 1024
 const newInflater = (options: Partial<InflaterOptions> = {}) =>
@@ -21,6 +21,8 @@ const allOf = (inflated: readonly (Inflated | Promise<Inflated>)[]) =>
 const NO_TRIES = { tryMsPerTurn: 0, maxWaitMs: 60_000 }
 /** Tries take no time, and a body may wait for a minute. */
 const UNHURRIED = { monotonicMs: () => 0, maxWaitMs: 60_000 }
+/** What each piece takes in a thread. */
+const taking = (ms: number) => () => () => ms
 /** Comparing buffers of this size element by element would take a second. */
 const isLarge = (inflated: Inflated) => typeof inflated !== 'string' && large.equals(inflated)
 
@@ -178,8 +180,8 @@ describe('bodies that unfold to next to nothing', () => {
     '%s (%s): a try gives up after its first step, whatever that took, and a thread after its first piece',
     async (_, format, make) => {
       const neverLooked = (): number => expect.unreachable('the clock was asked')
-      expect(decodeNow(format, make(16_384), Buffer.alloc(65_537), neverLooked)).toBe('thin')
-      expect(await tryInThread(format, make(524_288), CAP_BYTES)).toBe('thin')
+      expect(decodeNow(format, make(16_384), Buffer.alloc(65_537), neverLooked)).toBe('odd')
+      expect(await tryInThread(format, make(524_288), CAP_BYTES, taking(0))).toBe('odd')
     },
   )
 
@@ -204,11 +206,64 @@ describe('bodies that unfold to next to nothing', () => {
     expect(order.slice(0, 6)).toEqual(Array.from({ length: 6 }, () => 'honest'))
   })
 
-  it('what is slow and unfolds well goes to a thread, among the honest ones', async () => {
-    let looks = 0
+  it('what takes long at each step is given up, and what only waited for a core at one of them is not', () => {
     const body = gzipSync(Buffer.from(Array.from({ length: 3000 }, () => randomBytes(4).toString('hex')).join(',')))
-    expect(decodeNow('gzip', body, Buffer.alloc(65_537), () => looks++ * 100)).toBe('slow')
-    expect(await tryInThread('gzip', body, CAP_BYTES)).toHaveLength(26_999)
+    const out = Buffer.alloc(65_537)
+    let ms = 0
+    expect(decodeNow('gzip', body, out, () => (ms += 100))).toBe('odd')
+    expect(decodeNow('gzip', body, out, () => 100)).toHaveLength(26_999)
+  })
+
+  it('what unfolds to four times its size and more is never given up, however long it waited for cores', async () => {
+    const line = () => `${randomBytes(8).toString('hex')} and what all events have, such as the names of their members`
+    const body = gzipSync(Array.from({ length: 4000 }, line).join(','))
+    expect(await tryInThread('gzip', body, CAP_BYTES, taking(1000))).toHaveLength(gunzipSync(body).length)
+  })
+
+  it.each([7, 20])(
+    'blocks of %i blanks make enough of their input: a thread gives up on them by its time',
+    async (blanks) => {
+      const body = thinGzip(300_000, blanks)
+      // The first 4 KB of them make 2 or 5 KB, which may take 0.1 or 0.26 ms.
+      expect(await tryInThread('gzip', body, CAP_BYTES, taking(0.1))).toHaveLength(gunzipSync(body).length)
+      expect(await tryInThread('gzip', body, CAP_BYTES, taking(4))).toBe('odd')
+    },
+  )
+
+  it('a thread gives up after a millisecond too much in all pieces together', async () => {
+    const body = thinGzip(300_000, 7)
+    // The pieces may take 0.1, 0.1, 0.2, 0.4 and 0.8 ms.
+    const inTurn =
+      (...pieces: number[]) =>
+      () =>
+      () =>
+        pieces.shift() ?? 0
+    expect(await tryInThread('gzip', body, CAP_BYTES, inTurn(0.3, 0.3, 0.4, 0.6))).toHaveLength(gunzipSync(body).length)
+    expect(await tryInThread('gzip', body, CAP_BYTES, inTurn(0.3, 0.3, 0.4, 0.6, 1.2))).toBe('odd')
+  })
+
+  it('what takes a thread long is decoded all the same, and holds one decoder at most', async () => {
+    const inflater = newInflater({ ...NO_TRIES, maxWaitingBytes: 60 * 64 * 1024, stopwatch: taking(4) })
+    const order: string[] = []
+    const begin = async (name: string, body: Buffer) => {
+      expect(typeof (await inflater.inflate('gzip', body))).toBe('object')
+      order.push(name)
+    }
+    const slow = Array.from({ length: 6 }, () => begin('slow', thinGzip(300_000, 7)))
+    const honest = Array.from({ length: 6 }, () => begin('honest', gzipSync(text)))
+    await Promise.all([...slow, ...honest])
+    expect(order.slice(0, 6)).toEqual(Array.from({ length: 6 }, () => 'honest'))
+  })
+
+  it('the time of a thread is none while the event loop works, and at most what this process had of all cores', async () => {
+    const whileBusyMs = threadStopwatch()
+    const until = performance.now() + 5
+    while (performance.now() < until);
+    expect(whileBusyMs()).toBe(0)
+    const cpuUsage = vi.spyOn(process, 'cpuUsage').mockReturnValue({ user: 3000, system: 1000 })
+    const spentMs = threadStopwatch()
+    await vi.waitFor(() => expect(spentMs()).toBe(4))
+    cpuUsage.mockRestore()
   })
 })
 

@@ -21,6 +21,8 @@ export class HttpExchange implements Exchange {
   readonly head: RequestHead
   readonly startedAtMs: number
   bodyAtMs = 0
+  /** The connection takes no more requests after the answer. */
+  isLast = false
   #isOver = false
   #isWaiting = false
   readonly #port: Port
@@ -52,7 +54,7 @@ export class HttpExchange implements Exchange {
     this.#isOver = true
     const { turn } = this.#port
     const withoutBody = this.head.method === 'HEAD' || answer.body === ''
-    const isLast = thenClose || withoutBody
+    const isLast = this.isLast || thenClose || withoutBody
     if (turn.mayAnswerNow(isLast)) {
       this.#write(answer, withoutBody, isLast)
       return

@@ -26,7 +26,8 @@ interface Made {
   readonly stored: number
 }
 interface Row {
-  readonly sent: string
+  /** In pieces: each is sent once the one before it is read. */
+  readonly sent: string | readonly string[]
   readonly made: Made | { readonly old: Made; readonly now: Made }
 }
 
@@ -49,7 +50,7 @@ const chunked = head([JSON_TYPE, CHUNKED])
 
 async function expectMade({ sent, made }: Row): Promise<void> {
   const before = hostile.stored()
-  const { statuses, closed, text } = await hear(hostile.service, [sent])
+  const { statuses, closed, text } = await hear(hostile.service, [sent].flat())
   const found: Made = { heard: statuses.filter((status) => status >= 200), closed, stored: hostile.stored() - before }
   expect(found, text).toEqual('now' in made ? (IS_NEW_ENGINE ? made.now : made.old) : made)
 }
@@ -228,10 +229,32 @@ describe('what the engine gets wrong in chunks, on both generations: a proxy bef
       sent: `${chunked}${HEX}\r\n${BODY}${NOTHING}`,
       made: SERVED,
     },
-    'an empty size is the last chunk on the new engine, and no HTTP on the old one': {
+  })
+
+  for (const [claim, size] of Object.entries({ 'an empty size': '', 'a size behind a blank': ' 5' })) {
+    test(`${claim}, behind a chunk, is the last chunk: two bytes more, and the next request`, async () => {
+      const raw = await openRaw(hostile.service.port)
+      raw.write(`${chunked}${HEX}\r\n${BODY}\r\n${size}\r\nXX`)
+      expect((await raw.readAnswer())?.status).toBe(202)
+      raw.write(HIDDEN)
+      expect((await raw.readAnswer())?.status).toBe(202)
+      raw.close()
+    })
+  }
+})
+
+describe('an empty body in chunks ends the connection, since the engine takes more than a size of zero for the last chunk', () => {
+  hold({
+    'a size of zero': { sent: [`${chunked}${NOTHING}`, HIDDEN], made: REFUSED },
+    'an empty size': { sent: [`${chunked}\r\n\r\n`, HIDDEN], made: REFUSED },
+    'an empty size before a body': {
       sent: `${chunked}\r\n${BODY}\r\n${NOTHING}`,
-      made: { old: NOT_HTTP, now: { heard: [400], closed: false, stored: 0 } },
+      made: { old: NOT_HTTP, now: REFUSED },
     },
+    'a size behind a blank': { sent: [`${chunked} ${HEX}\r\n\r\n`, HIDDEN], made: REFUSED },
+    'a size behind a tab': { sent: [`${chunked}\t${HEX}\r\n\r\n`, HIDDEN], made: REFUSED },
+    'a blank alone': { sent: [`${chunked} \r\n\r\n`, HIDDEN], made: REFUSED },
+    'any two bytes behind such a size': { sent: [`${chunked} ${HEX}\r\nXX`, HIDDEN], made: REFUSED },
   })
 })
 

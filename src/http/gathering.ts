@@ -11,9 +11,15 @@ const PAGE_BYTES = 8192
 const MIN_BYTES_PER_MS = 100
 const PATIENCE_MS = { min: 20, max: 500 }
 const STALLED_AFTER_MS = 100
-/** Larger bodies hold at most half of the arena, so that a few clients cannot keep ordinary batches out. */
-const LARGE_BYTES = 64 * 1024
-const LARGE_SHARE = 1 / 2
+/**
+ * Bodies beyond each size hold at most this share of the arena together, so that larger ones cannot keep smaller ones out,
+ * not even if none of them is slow.
+ */
+const SHARES = [
+  { beyondBytes: 16 * 1024, share: 15 / 16 },
+  { beyondBytes: 32 * 1024, share: 7 / 8 },
+  { beyondBytes: 64 * 1024, share: 1 / 2 },
+]
 
 export interface PartialBody {
   /** The numbers of its pages in the arena, in order. */
@@ -26,8 +32,8 @@ export interface PartialBody {
   pageAtMs: number
   /** Its pages, and those that are reserved for the rest of it. */
   heldPages: number
-  /** Whether it counts among the larger ones. */
-  isLarge: boolean
+  /** How many sizes of the shares it is beyond. */
+  sizes: number
   /** Called after the body was evicted. */
   readonly evicted: () => void
 }
@@ -35,6 +41,7 @@ export interface PartialBody {
 export interface GatheringOptions {
   readonly maxBytes: number
   readonly monotonicMs: () => number
+  readonly shares?: typeof SHARES
 }
 
 export class Gathering {
@@ -42,13 +49,16 @@ export class Gathering {
   readonly #arena: Buffer
   readonly #freePages: number[]
   readonly #pages: number
-  /** By all bodies, and by the larger ones. */
+  readonly #shares: typeof SHARES
+  /** By all bodies, and by those beyond each size of the shares. */
   #heldPages = 0
-  #heldByLarge = 0
+  readonly #heldBeyond: number[]
   /** Bodies that hold pages, oldest first. */
   readonly #bodies = new Set<PartialBody>()
 
-  constructor({ maxBytes, monotonicMs }: GatheringOptions) {
+  constructor({ maxBytes, monotonicMs, shares = SHARES }: GatheringOptions) {
+    this.#shares = shares
+    this.#heldBeyond = shares.map(() => 0)
     this.#monotonicMs = monotonicMs
     const pages = Math.floor(maxBytes / PAGE_BYTES)
     this.#pages = pages
@@ -71,7 +81,7 @@ export class Gathering {
       startedAtMs,
       pageAtMs: startedAtMs,
       heldPages: 0,
-      isLarge: false,
+      sizes: 0,
       evicted,
     }
   }
@@ -83,13 +93,14 @@ export class Gathering {
     const declaredBytes = body.declaredBytes ?? 0
     const hasHalf = 2 * lengthBytes >= declaredBytes
     const pages = pagesFor(hasHalf ? Math.max(lengthBytes, declaredBytes) : lengthBytes)
-    const isLarge = Math.max(lengthBytes, declaredBytes) > LARGE_BYTES
-    this.#hold(body, body.pages.length, isLarge)
+    const bytes = Math.max(lengthBytes, declaredBytes)
+    const sizes = this.#shares.filter(({ beyondBytes }) => bytes > beyondBytes).length
+    this.#hold(body, body.pages.length, sizes)
     if (!this.#makeRoom(body, pages - body.heldPages)) {
       this.#evict(body)
       return
     }
-    this.#hold(body, pages, isLarge)
+    this.#hold(body, pages, sizes)
     this.#bodies.add(body)
     this.#copy(body, piece)
   }
@@ -104,7 +115,7 @@ export class Gathering {
 
   /** Frees the pages of a body. May be called more than once. */
   forget(body: PartialBody): void {
-    this.#hold(body, 0, body.isLarge)
+    this.#hold(body, 0, body.sizes)
     if (!this.#bodies.delete(body)) return
     this.#freePages.push(...body.pages)
     body.pages.length = 0
@@ -130,27 +141,33 @@ export class Gathering {
     }
   }
 
-  #hold(body: PartialBody, pages: number, isLarge: boolean): void {
+  #hold(body: PartialBody, pages: number, sizes: number): void {
     this.#heldPages += pages - body.heldPages
-    this.#heldByLarge += (isLarge ? pages : 0) - (body.isLarge ? body.heldPages : 0)
+    for (let size = 0; size < this.#shares.length; size++) {
+      this.#heldBeyond[size] += (size < sizes ? pages : 0) - (size < body.sizes ? body.heldPages : 0)
+    }
     body.heldPages = pages
-    body.isLarge = isLarge
+    body.sizes = sizes
   }
 
   /** Evicts slow bodies until the body may hold so many pages more. false: there are not enough of them. */
   #makeRoom(body: PartialBody, morePages: number): boolean {
     const hasRoom = () => this.#heldPages + morePages <= this.#pages
-    const hasShare = () => !body.isLarge || this.#heldByLarge + morePages <= LARGE_SHARE * this.#pages
-    if (hasRoom() && hasShare()) return true
+    /** The first size whose share has no room. */
+    const full = () =>
+      this.#shares.findIndex(
+        ({ share }, size) => size < body.sizes && this.#heldBeyond[size] + morePages > share * this.#pages,
+      )
+    if (hasRoom() && full() < 0) return true
     const nowMs = this.#monotonicMs()
     const others = [...this.#bodies].filter((other) => other !== body && isSlow(other, nowMs))
     // Nothing is reserved for the rest of a body that has stalled.
-    for (const other of others) if (isStalled(other, nowMs)) this.#hold(other, other.pages.length, other.isLarge)
+    for (const other of others) if (isStalled(other, nowMs)) this.#hold(other, other.pages.length, other.sizes)
     for (const other of others.toSorted((one, next) => next.heldPages - one.heldPages)) {
-      if (hasRoom() && hasShare()) break
-      if (!hasRoom() || other.isLarge) this.#evict(other)
+      if (hasRoom() && full() < 0) break
+      if (!hasRoom() || other.sizes > full()) this.#evict(other)
     }
-    return hasRoom() && hasShare()
+    return hasRoom() && full() < 0
   }
 
   #evict(body: PartialBody): void {

@@ -6,9 +6,9 @@ const FOUR_PAGES = 4 * PAGE_BYTES
 /** Longer than a body may take before it counts as slow. */
 const LONG_MS = 1000
 
-/** A clock that stands still. */
+/** A clock that stands still. All pages are for bodies of every size. */
 function atLeisure(maxBytes: number): Gathering {
-  return new Gathering({ maxBytes, monotonicMs: () => 0 })
+  return new Gathering({ maxBytes, monotonicMs: () => 0, shares: [] })
 }
 
 function piece(lengthBytes: number, fill = 1): Uint8Array {
@@ -68,10 +68,12 @@ describe('when the pages are used up', () => {
     readonly wait: (ms?: number) => void
   }
 
-  function crowd(pages = 4): Crowd {
+  /** Without `isShared` all pages are for bodies of every size. */
+  function crowd(pages = 4, isShared = false): Crowd {
     let monotonicMs = 0
     const evicted: string[] = []
-    const gathering = new Gathering({ maxBytes: pages * PAGE_BYTES, monotonicMs: () => monotonicMs })
+    const shares = isShared ? {} : { shares: [] }
+    const gathering = new Gathering({ maxBytes: pages * PAGE_BYTES, monotonicMs: () => monotonicMs, ...shares })
     return {
       gathering,
       evicted,
@@ -170,7 +172,7 @@ describe('when the pages are used up', () => {
   })
 
   it('bodies beyond 64 KB hold half of the pages at most, and give way among themselves', () => {
-    const { gathering, evicted, begin, wait } = crowd(32)
+    const { gathering, evicted, begin, wait } = crowd(32, true)
     for (const name of ['large 1', 'large 2']) gathering.add(begin(name, 80_000), piece(50_000))
     expect(evicted).toEqual(['large 2'])
     // One that does not say its length is large when it has grown.
@@ -182,6 +184,30 @@ describe('when the pages are used up', () => {
     wait()
     gathering.add(begin('large 3', 80_000), piece(50_000))
     expect(evicted).toEqual(['large 2', 'grown', 'large 1'])
+  })
+
+  it.each([
+    [65_536, 8, 7 / 8],
+    [32_768, 4, 15 / 16],
+  ])('bodies of %i bytes, half sent and none of them slow, leave room for smaller ones', (bytes, pages, share) => {
+    const { gathering, evicted, begin } = crowd(64, true)
+    for (let turn = 0; turn < 20; turn++) gathering.add(begin(`${turn}`, bytes), piece(bytes / 2))
+    expect(evicted).toHaveLength(20 - (share * 64) / pages)
+    evicted.length = 0
+    const left = (1 - share) * 64
+    for (let turn = 0; turn < left; turn++) gathering.add(begin(`small ${turn}`), piece(PAGE_BYTES))
+    expect(evicted).toEqual([])
+    gathering.add(begin('one more'), piece(1))
+    expect(evicted).toEqual(['one more'])
+  })
+
+  it('of bodies that left no room for smaller ones, slow ones of their size and beyond give way, and no smaller one', () => {
+    const { gathering, evicted, begin, wait } = crowd(64, true)
+    gathering.add(begin('small'), piece(PAGE_BYTES))
+    for (let turn = 0; turn < 15; turn++) gathering.add(begin(`${turn}`, 32_768), piece(32_768))
+    wait()
+    gathering.add(begin('new', 32_768), piece(32_768))
+    expect(evicted).toEqual(['0'])
   })
 
   it('one that brings no page for 100 ms reserves nothing, and is evicted whatever its rate was', () => {

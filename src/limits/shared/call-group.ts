@@ -12,6 +12,7 @@ const MAX_WAIT_MS = 250
 const MAX_PENDING_KEYS = 100_000
 
 export interface AcceptedKey {
+  readonly partition: number
   /** As `acceptedText` makes it. */
   readonly accepted: string
   /** By the monotonic clock. */

@@ -84,7 +84,7 @@ export class TurnCalls {
   accept(partition: number, key: string, accepted: string, rememberedMs: number): void {
     const group = this.#groupOf(partition)
     const rememberedUntilMs = this.#options.timers.monotonicMs() + rememberedMs
-    group.acceptedKeys.set(key, { accepted, rememberedUntilMs })
+    group.acceptedKeys.set(key, { partition, accepted, rememberedUntilMs })
     dropOldestKeys(group)
     if (this.#options.link.isUp) this.#schedule(group)
   }
@@ -103,6 +103,12 @@ export class TurnCalls {
     const deferred = [...this.#deferred]
     this.#deferred.clear()
     for (const budget of deferred) this.add(budget)
+    const together = this.#groups.get(-1)
+    if (together !== undefined && this.#options.link.isCluster) {
+      // Nobody knew while it was away that it is a cluster.
+      for (const [key, value] of together.acceptedKeys) this.#groupOf(value.partition).acceptedKeys.set(key, value)
+      together.acceptedKeys.clear()
+    }
     for (const group of this.#groups.values()) if (!group.isEmpty) this.#schedule(group)
   }
 
@@ -120,7 +126,12 @@ export class TurnCalls {
   /** Sends what waits of each partition that is not served: the keys of the call that failed are among it. */
   probe(): void {
     if (!this.#options.link.isUp) return
-    for (const group of this.#groups.values()) if (group.isUnserved && group.callsUnderway === 0) void this.#send(group)
+    for (const group of this.#groups.values()) {
+      if (!group.isUnserved || group.callsUnderway > 0) continue
+      // A call without a key would ask any slot.
+      group.beats = [group.partition]
+      void this.#send(group)
+    }
   }
 
   /** Redis has lost counts of this app: the next calls tell what it had acknowledged. */
@@ -183,6 +194,8 @@ export class TurnCalls {
       reply = await runScript(link, TAKE, keys, args, read, {
         onLate: (late) => this.#handleLateReply(call, late),
         onSlotFault: (fault) => {
+          // Too late: what the call had to say is on its way again.
+          if (reply !== null && !this.#late.has(call)) return
           isUnserved = true
           this.#handleUnserved(group, call, fault)
         },
@@ -281,7 +294,6 @@ export class TurnCalls {
     for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
     dropOldestKeys(group)
     group.releasedKeys.push(...question.released)
-    if (group.beats.length === 0) group.beats.push(group.partition)
     for (const [at, { budget, takes, isLost }] of budgets.entries()) {
       if (isLost) group.lostBudgets.add(budget)
       group.budgets.add(budget)

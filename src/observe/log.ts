@@ -43,6 +43,8 @@ const KEPT = Symbol('kept')
 const MAX_CHARACTERS = 4096
 const MAX_MEMBERS = 200
 const MAX_MEMBER_CHARACTERS = 500
+/** How long something took, or how large it is: as lib/format.ts writes it. */
+const AMOUNT = /[\d.]+ (?:ms|s|min|h|days|[KMGTP]?i?B)\b/g
 
 export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers }: LogOptions): OpenedLog {
   const repeats = new Repeats(timers)
@@ -97,10 +99,10 @@ export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers
   }
 }
 
-/** The same for all lines that say the same, but for which request it was; of an error its code and place count. */
+/** The same for all lines that say the same, but for which request it was, and for amounts; of an error its code and place count. */
 function causeOf(log: Log, level: number, fields: object, message: string): string {
   const { err, request_id: _, ...others } = fields as { err?: unknown; request_id?: unknown }
-  return JSON.stringify([level, log.bindings(), message, placeOf(err), others])
+  return JSON.stringify([level, log.bindings(), message.replaceAll(AMOUNT, ''), placeOf(err), others])
 }
 
 function placeOf(error: unknown): string {

@@ -90,6 +90,22 @@ test('what the same cause repeats is one line, and one with the count', () => {
   ])
 })
 
+test('how long something took, or how large it is, makes no other cause', () => {
+  const found = entries((log) => {
+    for (const seconds of [1.1, 1.3, 20.4]) noticeTo(log, 'redis')(`Redis is back after ${seconds} s`, 'info')
+    for (const size of ['1 MiB', '2.5 MiB']) log.info(`the journal has room again (${size} of 1 GiB)`)
+    for (const partition of [3, 4]) log.info(`Redis Cluster serves partition ${partition} again`)
+  })
+  expect(found.map(({ msg }) => msg)).toEqual([
+    'Redis is back after 1.1 s',
+    'the journal has room again (1 MiB of 1 GiB)',
+    'Redis Cluster serves partition 3 again',
+    'Redis Cluster serves partition 4 again',
+    'Redis is back after 20.4 s (2 times more in the last 10 s)',
+    'the journal has room again (2.5 MiB of 1 GiB) (once more in the last 10 s)',
+  ])
+})
+
 test('lines that differ in anything else are of other causes', () => {
   const found = entries((log) => {
     log.error({ err: new Error('here') }, 'bug')

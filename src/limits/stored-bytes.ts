@@ -43,12 +43,6 @@ class AppBytes {
   #today = 0
   #highest = 0
 
-  turnTo(minute: number): void {
-    if (minute === this.minute) return
-    this.minute = minute
-    this.taken = 0
-  }
-
   store(bytes: number, minute: number): void {
     if (minute !== this.#storedMinute) this.#turnStored(minute)
     this.#cells[cellOf(this.#storedMinute) % CELLS] += bytes
@@ -113,7 +107,7 @@ export class StoredBytes {
   take(app: Limit, bytes: number): boolean {
     const minute = this.#minute()
     const count = this.#countOf(app.appId, minute)
-    count.turnTo(minute)
+    if (count.minute !== minute) [count.minute, count.taken] = [minute, 0]
     if (count.taken > 0 && count.taken + bytes > this.#allowed(app, minute)) return false
     count.taken += bytes
     return true
@@ -188,7 +182,7 @@ export class StoredBytes {
 
   #chooseHeld(minute: number): void {
     this.#heldMinute = minute
-    this.#held = new Set(this.#filling.size === 0 ? [] : this.#most().map(([appId]) => appId))
+    this.#held = new Set(this.#most().map(([appId]) => appId))
   }
 
   #most(): [appId: string, bytes: number][] {

@@ -29,14 +29,8 @@ interface Line {
   readonly tells: number
 }
 
-interface Output {
-  readonly fd: number
-  /** A write to it may wait for a disk. Of the others none waits. */
-  readonly isFile: boolean
-}
-
 export class LineWriter {
-  readonly #output: Output
+  readonly #output: ReturnType<typeof openOutput>
   readonly #tell: (dropped: number) => void
   #waiting: Line[] = []
   #waitingBytes = 0
@@ -73,8 +67,8 @@ export class LineWriter {
 
   /** The process ends soon. Resolves when nothing waits, or after a second. */
   async written(): Promise<void> {
-    const endsAtMs = this.#endsBy()
-    while (this.#waiting.length > 0 && performance.now() < endsAtMs) await sleep(END_PAUSE_MS)
+    this.#endsAtMs ??= performance.now() + END_MS
+    while (this.#waiting.length > 0 && performance.now() < this.#endsAtMs) await sleep(END_PAUSE_MS)
   }
 
   /** The process ends now. Tries to write what waits until that second is over, without the event loop. */
@@ -85,8 +79,8 @@ export class LineWriter {
       this.#remove(this.#underWay.lines)
       this.#underWay = null
     }
-    const endsAtMs = this.#endsBy()
-    for (;;) {
+    this.#endsAtMs ??= performance.now() + END_MS
+    do {
       if (!this.#hasMore()) return
       try {
         this.#written(writeSync(this.#output.fd, this.#piece().bytes))
@@ -94,13 +88,7 @@ export class LineWriter {
         if (errorCode(error) !== 'EAGAIN') return
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, END_PAUSE_MS)
       }
-      if (performance.now() > endsAtMs) return
-    }
-  }
-
-  #endsBy(): number {
-    this.#endsAtMs ??= performance.now() + END_MS
-    return this.#endsAtMs
+    } while (performance.now() <= this.#endsAtMs)
   }
 
   #makeRoom(bytes: number, isKept: boolean): boolean {
@@ -116,9 +104,9 @@ export class LineWriter {
     return true
   }
 
-  #drop(): void {
-    this.#dropped++
-    this.#untold++
+  #drop(lines = 1): void {
+    this.#dropped += lines
+    this.#untold += lines
   }
 
   #turn(): void {
@@ -157,15 +145,9 @@ export class LineWriter {
   }
 
   #dropWaiting(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    this.#waitingBytes = 0
-    for (const line of waiting) {
-      if (line.isKept && line.tells === 0) {
-        this.#waiting.push(line)
-        this.#waitingBytes += line.bytes.length
-      } else if (line.tells === 0) this.#drop()
-    }
+    this.#drop(this.#waiting.filter((line) => !line.isKept).length)
+    this.#waiting = this.#waiting.filter((line) => line.isKept && line.tells === 0)
+    this.#waitingBytes = this.#waiting.reduce((sum, { bytes }) => sum + bytes.length, 0)
   }
 
   /** Whether a line waits. What was dropped is told behind the lines that waited then. */
@@ -214,10 +196,10 @@ export class LineWriter {
 }
 
 /**
- * A pipe or terminal is opened once more, as non-blocking: that holds for this process alone, and no other that shares it can
+ * `isFile`: a write to it may wait for a disk. Of the others none waits. A pipe or terminal is opened once more, as non-blocking: that holds for this process alone, and no other that shares it can
  * undo it. Node's own stream makes a pipe or socket that cannot be opened again non-blocking.
  */
-function openOutput(fd: number): Output {
+function openOutput(fd: number) {
   try {
     const stat = fstatSync(fd)
     if (!stat.isFIFO() && !stat.isSocket() && !isatty(fd)) return { fd, isFile: true }

@@ -121,6 +121,7 @@ describe.each([
       eventsPerMinute: 2,
       eventsPerDay: 1,
       eventsPerMonth: 3,
+      bytesPerMinute: 2 * 1024 * 1024,
       alertSteps: [50, 90],
       readKeys: [],
       origins: ['https://shop.example'],

@@ -36,7 +36,11 @@ vi.mock('../../../src/http/server.ts', () => ({
     return { port: 1, connections: 0, stopListening: () => {}, close: parts.stop('server') }
   },
 }))
-vi.mock('../../../src/http/port.ts', () => ({ findPort: () => parts.start('port') }))
+vi.mock('../../../src/http/port.ts', () => ({
+  EVERY_ADDRESS: '::',
+  hasIpv6: () => Promise.resolve(true),
+  findPort: () => parts.start('port'),
+}))
 vi.mock('../../../src/decode/pool.ts', () => ({
   DecodePool: class {
     start = (): void => parts.start('threads')

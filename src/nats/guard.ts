@@ -1,7 +1,7 @@
 // Ends the connection to a server that does not keep to the protocol. The client itself would print what it cannot read, whole,
 // keep whatever comes, and answer any number of pings.
 
-import { ProtocolHandler } from '@nats-io/transport-node'
+import { MsgHdrsImpl, ProtocolHandler } from '@nats-io/transport-node'
 import { errorMessage } from '../lib/errors.ts'
 
 /** Of a line of the protocol, such as INFO in a large cluster. */
@@ -30,6 +30,15 @@ export function guardConnections(): void {
     const handshake = prepare.call(this)
     guard(this)
     return handshake
+  }
+  // A server passes on headers that the client does not read, and they would end whatever reads a message: it has none.
+  const decode = MsgHdrsImpl.decode.bind(MsgHdrsImpl)
+  MsgHdrsImpl.decode = (bytes) => {
+    try {
+      return decode(bytes)
+    } catch {
+      return new MsgHdrsImpl()
+    }
   }
 }
 

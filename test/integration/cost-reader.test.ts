@@ -1,5 +1,7 @@
 // The audit reads the stream while others write to it.
 
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { headers, type NatsConnection } from '@nats-io/transport-node'
 import { expect, it } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
@@ -60,6 +62,30 @@ it('has not reached the end where the server still holds the request before', as
   const reader = await CostReader.open(held, partitionOf('demo', 16), { sequence: 1 }, systemTimers)
   expect(await reader.read()).toEqual({ messages: [], isEnd: false })
   expect(await reader.read()).toMatchObject({ messages: [{ sequence: 1 }], isEnd: true })
+  reader.close()
+  await queue.stop()
+})
+
+it('reads past a message of somebody else whose headers cannot be read, over the same connection', async () => {
+  const nats = await startNats()
+  const { queue } = await openReadyQueue(nats.url)
+  const connection = queue.connection!
+  const partition = partitionOf('demo', 16)
+  // The server passes on what is no name of a header.
+  const header = 'NATS/1.0\r\nNo Name: x\r\n\r\n'
+  const socket = connect(Number(new URL(nats.url).port), '127.0.0.1')
+  const message = `HPUB sluice.events.${partition} ${header.length} ${header.length}\r\n${header}\r\n`
+  socket.write(`CONNECT {"verbose":false,"headers":true}\r\n${message}PING\r\n`)
+  for (let said = ''; !said.includes('PONG'); ) said += String((await once(socket, 'data'))[0])
+  socket.destroy()
+  await publishTo(queue, makeRecord({ keyed: true }))
+  const reader = await CostReader.open(connection, partition, { sequence: 1 }, systemTimers)
+  const { messages } = await reader.read()
+  expect(messages).toMatchObject([
+    { sequence: 1, id: '', text: null },
+    { sequence: 2, text: expect.stringContaining('demo') },
+  ])
+  expect(queue.connection).toBe(connection)
   reader.close()
   await queue.stop()
 })

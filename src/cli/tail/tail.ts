@@ -38,8 +38,8 @@ With --refused it prints what the running service refuses, one JSON object a lin
   {"time":…,"app_id":…,"code":…,"reason":…,"origin":…,"path":…,"sdk_version":…,"request_id":…,"message":…,"node":…}
 path names the first offending member. code is the answer's, or replayed_other_body: a key that was used again for
 another body, whose events are not stored. reason says why a request was answered 503 (docs/runbooks.md), is bytes where
-the app's bytes of the minute were used up, and null elsewhere. origin is that of a web page that SLUICE_CORS_ORIGINS or
-the app's origins do not allow, where that is why.
+the app's bytes of the minute were used up, origin where a page may not send with the key, and null elsewhere. origin is that
+of a web page that SLUICE_CORS_ORIGINS or the app's origins do not allow, where that is why.
 --app - shows those of no known app. --from-start begins with the refusals that the service still knows; --no-follow prints
 those, at most 1,000, and ends. It asks the service on SLUICE_DATA_DIR, or the one at SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT
 where that port is set or NATS_URL is, with SLUICE_CONSOLE_TOKEN where the service has one, and asks again after a break:

@@ -243,7 +243,7 @@ function decodeReply(reply: unknown, { apps, partitions }: Question, call: numbe
       givenBack: next(0),
       spooled: next(0),
       spooledOfDead: next(0),
-      takes: takes.map(() => answerOf(next())),
+      takes: takes.map(() => answerOf(next(-HASH_UNIT * (clock + MAX_AHEAD + 2)))),
     })),
     partitions: partitions.map(() => ({
       closedMinute: next(0, clock + MAX_AHEAD),

@@ -170,6 +170,7 @@ describe('the reply to the takes of a turn', () => {
       [4, -1],
       [7, 41],
       [12, 7],
+      [12, -1000 * (NOON + 4) - 1],
       [14, NOON + 3],
       [15, 1e14],
       [17, 2],

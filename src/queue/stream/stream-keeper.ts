@@ -179,7 +179,12 @@ export class StreamKeeper {
     }
     for (const limit of limits)
       this.#fillingOf(limit.store, limit.copies).look(limit.usedBytes, limit.maxBytes, adviceOf(limit.advice))
-    for (const [store, filling] of this.#fillings) if (!bounded.has(store)) filling.unbound()
+    for (const [store, filling] of this.#fillings) {
+      if (bounded.has(store)) continue
+      filling.unbound()
+      // A server without a name of its own has another at each start.
+      this.#fillings.delete(store)
+    }
   }
 
   #fillingOf(store: string, copies: number): Filling {

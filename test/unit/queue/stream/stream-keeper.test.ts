@@ -137,6 +137,19 @@ it('the storage of a server that fills is logged as a stream is', async () => {
   keeper.use(null)
 })
 
+it('a server that no longer holds a copy is forgotten, with what was said of it', async () => {
+  let servers = ['n1']
+  const serverStorage = () => servers.map((server) => ({ server, usedBytes: 85 * MIB, maxBytes: 100 * MIB }))
+  const { lines, timers, keeper } = keep(streamOf({ bytes: 5 * MIB, config: {} }), { serverStorage })
+  await timers.pass(20_000)
+  for (const next of [[], ['n1']]) {
+    servers = next
+    await timers.pass(20_000)
+  }
+  expect(lines).toEqual(Array(2).fill(expect.stringMatching(/^the storage of NATS server n1 is 80% full /)))
+  keeper.use(null)
+})
+
 it('a stream whose settings turn unsafe, or safe again, while nothing is published is reported again', async () => {
   const reports: string[] = []
   const timers = new ManualTimers()

@@ -42,6 +42,9 @@ export class Access {
   readonly #consoleOrigin: string | null
   /** In lower case. Besides these, any loopback name. */
   readonly #ownHosts: readonly (string | null)[]
+  readonly #isSecure: boolean
+  /** The first one is set. Behind https no other subdomain can set it; sessions that began under the other one last until they end. */
+  readonly #cookieNames: readonly string[]
   readonly #nowMs: () => number
   /** false: no token is set, and the admin port listens on an address that others reach. */
   readonly isOn: boolean
@@ -57,6 +60,8 @@ export class Access {
     this.#readToken = readToken ?? null
     this.#readAtMs = nowMs()
     this.#consoleOrigin = consoleOrigin
+    this.#isSecure = consoleOrigin?.startsWith('https:') === true
+    this.#cookieNames = this.#isSecure ? [`__Host-${COOKIE}`, COOKIE] : [COOKIE]
     const publicHost = consoleOrigin === null ? null : hostNameOf(new URL(consoleOrigin).host)
     // An address of all interfaces names no host.
     this.#ownHosts = [adminHost.toLowerCase(), publicHost].filter((host) => host !== '0.0.0.0' && host !== '::')
@@ -122,7 +127,7 @@ export class Access {
 
   /** Ends the session: a copy of its cookie opens nothing. Returns the cookie that removes it. */
   signOut(headers: IncomingHttpHeaders): string {
-    for (const value of cookiesIn(headers, COOKIE)) {
+    for (const value of cookiesIn(headers, this.#cookieNames)) {
       const [, endsAt, session] = this.#bySession(value) === null ? [] : (SESSION.exec(value) ?? [])
       if (session !== undefined) this.#ended.end({ session, endsAt: Number(endsAt) })
     }
@@ -140,14 +145,14 @@ export class Access {
     if (!this.isTokenWanted) return true
     const bearer = bearerIn(headers)
     if (bearer !== null) return this.#authorityBy(bearer) !== null
-    return cookiesIn(headers, COOKIE).some((value) => this.#bySession(value) !== null)
+    return cookiesIn(headers, this.#cookieNames).some((value) => this.#bySession(value) !== null)
   }
 
   #authorityOf(headers: IncomingHttpHeaders, address: string): Authority | 'token' | 'too many wrong tokens' {
     if (!this.isTokenWanted) return 'read'
     const bearer = bearerIn(headers)
     if (bearer !== null) return this.#compare(bearer, address)
-    const found = cookiesIn(headers, COOKIE).map((value) => this.#bySession(value))
+    const found = cookiesIn(headers, this.#cookieNames).map((value) => this.#bySession(value))
     return found.find((authority) => authority !== null) ?? 'token'
   }
 
@@ -179,7 +184,7 @@ export class Access {
   }
 
   #cookie(value: string): string {
-    return sessionCookie(COOKIE, value, this.#consoleOrigin?.startsWith('https:') === true)
+    return sessionCookie(this.#cookieNames[0], value, this.#isSecure)
   }
 }
 

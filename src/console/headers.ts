@@ -8,17 +8,15 @@ export function bearerIn({ authorization = '' }: IncomingHttpHeaders): string | 
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? null
 }
 
-/** A browser sends several of one name where paths or domains differ; each may cost a signature. */
-const MAX_OF_A_NAME = 2
-
-/** The first ones of the name. */
-export function cookiesIn({ cookie = '' }: IncomingHttpHeaders, name: string): string[] {
-  return cookie
-    .split(';')
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${name}=`))
-    .slice(0, MAX_OF_A_NAME)
-    .map((pair) => pair.slice(name.length + 1))
+/**
+ * All of these names, since a browser sends several of one name where paths or domains differ, and another subdomain may have
+ * set those that come first. The head of a request has 16 KB, so that they are some hundred at most that may cost a signature.
+ */
+export function cookiesIn({ cookie = '' }: IncomingHttpHeaders, names: readonly string[]): string[] {
+  const pairs = cookie.split(';').map((pair) => pair.trim())
+  return names.flatMap((name) =>
+    pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1)),
+  )
 }
 
 /** In a time that does not depend on where they differ. */

@@ -60,7 +60,7 @@ export class PortalAccess {
     const bearer = bearerIn(headers)
     if (bearer !== null) return this.#byKey(bearer, address)
     let found: Reader | NoReader | 'signature' = 'no key'
-    for (const session of cookiesIn(headers, this.#cookieName)) {
+    for (const session of cookiesIn(headers, [this.#cookieName])) {
       found = this.#bySession(session)
       if (typeof found === 'object') return found
       if (found === 'signature' && this.#tries.add(address)) return 'too many wrong keys'
@@ -79,7 +79,7 @@ export class PortalAccess {
 
   /** Ends the session: a copy of its cookie opens nothing. Returns the cookie that removes it. */
   signOut(headers: IncomingHttpHeaders): string {
-    for (const value of cookiesIn(headers, this.#cookieName)) {
+    for (const value of cookiesIn(headers, [this.#cookieName])) {
       const [, endsAt, session] = typeof this.#bySession(value) === 'object' ? (SESSION.exec(value) ?? []) : []
       if (session !== undefined) this.#options.ended.end({ session, endsAt: Number(endsAt) })
     }
@@ -95,7 +95,7 @@ export class PortalAccess {
   /** Of a request that a session opened. */
   isSignedOut(headers: IncomingHttpHeaders): boolean {
     if (bearerIn(headers) !== null) return false
-    return cookiesIn(headers, this.#cookieName).every((value) => isNone(this.#bySession(value)))
+    return cookiesIn(headers, [this.#cookieName]).every((value) => isNone(this.#bySession(value)))
   }
 
   #byKey(key: string, address: string): Reader | NoReader {

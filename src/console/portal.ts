@@ -95,7 +95,7 @@ export class Portal {
       return await this.#answer(request)
     } catch (error) {
       this.#options.onFault(error)
-      return problem(503, 'unavailable', 'this cannot be answered now: try again')
+      return BUG
     }
   }
 
@@ -136,9 +136,9 @@ export class Portal {
 
   /** All that is said of an outage. */
   async #unavailable(): Promise<Answer> {
-    const since =
-      (await this.#options.inspection.degradedSince()) ?? new Date(this.#options.timers.nowMs()).toISOString()
-    return problem(503, 'unavailable', `degraded since ${since}: try again in a moment`, { 'Retry-After': '2' })
+    const since = await this.#options.inspection.degradedSince()
+    const what = since === null ? 'this cannot be answered now' : `degraded since ${since}`
+    return problem(503, 'unavailable', `${what}: try again in a moment`, { 'Retry-After': '2' })
   }
 
   async #signIn(request: AdminRequest): Promise<Answer> {
@@ -247,6 +247,7 @@ export class Portal {
   /** What went wrong inside is not said. */
   async #answerOf({ status, json }: { status: number; json: string }): Promise<Answer> {
     if (status < 500) return jsonTextAnswer({ status, json })
+    if (status === 500) return BUG
     return (JSON.parse(json) as { error: string }).error === 'busy' ? BUSY : await this.#unavailable()
   }
 
@@ -268,6 +269,8 @@ export function wantsCsv({ headers }: AdminRequest): boolean {
   return headers.accept?.includes('text/csv') ?? false
 }
 
+/** Its stack is in the log. */
+const BUG = problem(500, 'internal_error', 'this cannot be answered: tell whoever runs the service')
 const BUSY = beyond('busy', 'others ask the same now: try again in a moment', 1)
 
 function beyond(

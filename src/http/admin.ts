@@ -49,18 +49,23 @@ export function startAdmin(options: AdminOptions) {
     port,
     settings: 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT',
     mostConnections: ADMIN_MAX_CONNECTIONS,
-    answer: (request) => replyTo(request, pages, options.routes),
+    answer: (request) => replyTo(request, pages, options),
     onFault: (error) =>
       log.error({ err: error }, 'bug in the admin port: a page could not be sent; events are not affected'),
   })
 }
 
-async function replyTo(request: AdminRequest, pages: ReadonlyMap<string, Page>, routes: AdminRoutes): Promise<Reply> {
+async function replyTo(
+  request: AdminRequest,
+  pages: ReadonlyMap<string, Page>,
+  { routes, log }: AdminOptions,
+): Promise<Reply> {
   try {
     const page = pages.get(request.path)
     if (page === undefined) return (await routes.answer(request)) ?? ownPage(request)
     return isRead(request) ? await page(request) : methodProblem(['GET'])
   } catch (error) {
+    log.error({ err: error }, 'bug in the admin port: a page is answered 500; events are not affected')
     return problem(500, 'internal_error', errorMessage(error))
   }
 }

@@ -7,7 +7,7 @@ import type { InquiryName } from '../contract/admin/words.ts'
 import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import { isUuid } from '../contract/ids.ts'
 import type { Violations } from '../decode/validator.ts'
-import { errorMessage } from '../lib/errors.ts'
+import { UnavailableError } from '../lib/errors.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
 import type { StoredBytes } from '../limits/stored-bytes.ts'
@@ -22,6 +22,7 @@ import { countIn } from './query.ts'
 import { seenOf } from './questions.ts'
 import { narrowed, type Scope, toldReason } from './scope.ts'
 import { answerInThread } from './start-thread.ts'
+import { unavailableReason } from './unavailable.ts'
 import { type ReadDays, usageByDay } from './usage-days.ts'
 import { type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
 
@@ -83,6 +84,7 @@ const MAX_WAITING = 20
 export class OwnInquiries implements Inquiries {
   readonly #timers: Timers
   readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
+  readonly #onFault: (error: unknown) => void
   readonly #searches: Places
   readonly #readings: Places
   readonly #explanations: Places
@@ -92,9 +94,14 @@ export class OwnInquiries implements Inquiries {
   stores: OwnStores | null = null
 
   /** `lastHours`: what all processes counted; of one app, or of all. */
-  constructor(timers: Timers, lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>) {
+  constructor(
+    timers: Timers,
+    lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>,
+    onFault: (error: unknown) => void,
+  ) {
     this.#timers = timers
     this.#lastHours = lastHours
+    this.#onFault = onFault
     this.#searches = new Places(timers, MAX_SEARCHES, 0)
     this.#readings = new Places(timers, MAX_READINGS, MAX_WAITING)
     this.#explanations = new Places(timers, MAX_EXPLANATIONS, MAX_WAITING)
@@ -108,21 +115,37 @@ export class OwnInquiries implements Inquiries {
     const asked = new URLSearchParams(query)
     switch (name) {
       case 'explain':
-        return await within(this.#explanations, scope, () => this.#explain(stores, body, asked.get('app_key'), scope))
+        return await this.#within(this.#explanations, scope, () =>
+          this.#explain(stores, body, asked.get('app_key'), scope),
+        )
       case 'batch':
-        return await within(this.#searches, scope, () => this.#find(stores, asked, scope))
+        return await this.#within(this.#searches, scope, () => this.#find(stores, asked, scope))
       case 'apps':
-        return await within(this.#reports, scope, () => this.#report(stores, asked, scope))
+        return await this.#within(this.#reports, scope, () => this.#report(stores, asked, scope))
       case 'days':
-        return await within(this.#reports, scope, () => this.#byDay(stores, asked, scope))
+        return await this.#within(this.#reports, scope, () => this.#byDay(stores, asked, scope))
       case 'alerts':
-        return await within(this.#alertReadings, scope, () => this.#alerts(stores, asked, scope))
+        return await this.#within(this.#alertReadings, scope, () => this.#alerts(stores, asked, scope))
       case 'events':
-        return await within(this.#readings, scope, () => this.#newestEvents(stores, asked, scope))
+        return await this.#within(this.#readings, scope, () => this.#newestEvents(stores, asked, scope))
       case 'search':
-        return await within(this.#searches, scope, () => this.#search(stores, asked))
+        return await this.#within(this.#searches, scope, () => this.#search(stores, asked))
       case 'example':
         return { status: 200, json: JSON.stringify(stores.example()) }
+    }
+  }
+
+  async #within(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
+    try {
+      const answer = await places.within(scope, work)
+      return answer === 'busy'
+        ? problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
+        : answer
+    } catch (error) {
+      const reason = unavailableReason(error)
+      if (reason !== null) return problemOf(503, 'unavailable', reason)
+      this.#onFault(error)
+      return problemOf(500, 'internal_error', 'a bug in sluice: the log of the node that was asked has it')
     }
   }
 
@@ -139,7 +162,7 @@ export class OwnInquiries implements Inquiries {
     }
     const usageOf = async (app: App): Promise<Usage> => {
       const usages = await readUsages([app])
-      if (usages === 'away') throw new Error(COUNTERS_AWAY)
+      if (usages === 'away') throw new UnavailableError(COUNTERS_AWAY)
       return usages[0]
     }
     const queueRefusal: ExplainStores['queueRefusal'] = async (bodyBytes) => queue.refusalNow(bodyBytes)
@@ -252,17 +275,6 @@ function namesNoApp(verdict: Violations): boolean {
   if (verdict.code !== 'validation_failed' || verdict.appKey !== null) return false
   const [{ path, message }] = verdict.found
   return path === 'app_key' && message === 'required'
-}
-
-async function within(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
-  try {
-    const answer = await places.within(scope, work)
-    return answer === 'busy'
-      ? problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
-      : answer
-  } catch (error) {
-    return problemOf(503, 'unavailable', errorMessage(error))
-  }
 }
 
 export function problemOf(status: number, error: string, message: string): InquiryAnswer {

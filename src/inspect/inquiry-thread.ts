@@ -8,6 +8,7 @@ import { judgeBody } from './explain.ts'
 import { findInQueue, type QueuePlace } from './find/find-in-queue.ts'
 import { findingJson, noteDamage, type Shown } from './find/finding-json.ts'
 import { newestEvents, searchStored } from './find/stored-search.ts'
+import { unavailableReason } from './unavailable.ts'
 
 /** Each takes what may be copied from thread to thread. */
 const TASKS = {
@@ -24,6 +25,20 @@ const TASKS = {
 
 export type Tasks = typeof TASKS
 
+export type ThreadAnswer = { readonly answer: unknown } | { readonly unavailable: string }
+
 const { name, work } = workerData as { name: keyof Tasks; work: readonly unknown[] }
 const task = TASKS[name] as (...work: readonly unknown[]) => unknown
-parentPort?.postMessage(await task(...work), [])
+
+/** What is thrown as a bug reaches the acceptor as an error of this thread, with its stack. */
+async function answer(): Promise<ThreadAnswer> {
+  try {
+    return { answer: await task(...work) }
+  } catch (error) {
+    const unavailable = unavailableReason(error)
+    if (unavailable === null) throw error
+    return { unavailable }
+  }
+}
+
+parentPort?.postMessage(await answer(), [])

@@ -146,14 +146,17 @@ export class Inspection {
     let sinceMs: number | null = null
     try {
       const { pieces } = await this.#options.ask('now', { range: null })
-      for (const { state, degraded_ms: ms } of pieces) {
-        if (state === 'refusing' || state === 'degraded') sinceMs = Math.min(sinceMs ?? nowMs, ms ?? nowMs)
+      for (const { state, state_reason: reason, degraded_ms: ms } of pieces) {
+        // One that starts waits for the part of which the reason is.
+        const isDegraded = state === 'refusing' || state === 'degraded' || (state === 'starting' && reason !== null)
+        if (isDegraded) sinceMs = Math.min(sinceMs ?? nowMs, ms ?? nowMs)
       }
       // No process answers at all.
       if (pieces.length === 0) sinceMs = nowMs
     } catch (error) {
+      // A bug is no outage.
       this.#options.onFault(error)
-      sinceMs = nowMs
+      return null
     }
     this.#degradedSinceMs = sinceMs === null ? null : Math.min(sinceMs, this.#degradedSinceMs ?? sinceMs)
     return this.#degradedSinceMs === null ? null : new Date(this.#degradedSinceMs).toISOString()

@@ -2,8 +2,9 @@
 // hold up the requests of all clients.
 
 import { Worker } from 'node:worker_threads'
+import { UnavailableError } from '../lib/errors.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
-import type { Tasks } from './inquiry-thread.ts'
+import type { Tasks, ThreadAnswer } from './inquiry-thread.ts'
 
 /** A thread runs the built file, whether this runs from src/ or dist/. */
 const THREAD = new URL('../../dist/inspect/inquiry-thread.js', import.meta.url)
@@ -11,7 +12,7 @@ const THREAD = new URL('../../dist/inspect/inquiry-thread.js', import.meta.url)
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16 } as const
 const TIMEOUT_MS = 10_000
 
-/** Rejects where the thread fails or takes too long. */
+/** Rejects with an `UnavailableError` where the queue cannot be read or that takes too long, and with whatever else the thread threw. */
 export async function answerInThread<Name extends keyof Tasks>(
   name: Name,
   work: Parameters<Tasks[Name]>,
@@ -20,13 +21,14 @@ export async function answerInThread<Name extends keyof Tasks>(
   const worker = new Worker(THREAD, { workerData: { name, work }, resourceLimits: MEMORY })
   let timer: Timer | null = null
   try {
-    const answer: unknown = await new Promise((resolve, reject) => {
-      timer = timers.setTimeout(() => reject(new Error('it takes too long to read')), TIMEOUT_MS)
+    const told: ThreadAnswer = await new Promise((resolve, reject) => {
+      timer = timers.setTimeout(() => reject(new UnavailableError('it takes too long to read')), TIMEOUT_MS)
       worker.once('message', resolve)
       worker.once('error', reject)
       worker.once('exit', () => reject(new Error('the thread ended before its answer')))
     })
-    return answer as Awaited<ReturnType<Tasks[Name]>>
+    if ('unavailable' in told) throw new UnavailableError(told.unavailable)
+    return told.answer as Awaited<ReturnType<Tasks[Name]>>
   } finally {
     if (timer !== null) timers.clear(timer)
     await worker.terminate()

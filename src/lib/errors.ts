@@ -18,6 +18,9 @@ export class ConfigError extends StartError {
   }
 }
 
+/** What is needed is away, cannot be read now, or takes longer than an answer may: nothing is to be mended here. */
+export class UnavailableError extends Error {}
+
 /** `ENOSPC` and its like, where an unknown thrown value carries one. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -12,7 +12,7 @@ import {
   type NatsConnectionImpl,
   type TlsOptions,
 } from '@nats-io/transport-node'
-import { errorCode, errorMessage } from '../lib/errors.ts'
+import { errorCode, errorMessage, UnavailableError } from '../lib/errors.ts'
 import { sleep, type Timers } from '../lib/timers.ts'
 import { type NatsAccess, type NatsAddress, type NatsServer, serverText, toNatsAddress } from './address.ts'
 import { guardConnections, MAX_LINE_BYTES, quoted } from './guard.ts'
@@ -50,7 +50,7 @@ export async function connectNats(access: NatsAccess | string): Promise<NatsConn
       reasons.push(`${serverText(server)}: ${describeFault(error)}`)
     }
   }
-  throw new Error(`NATS cannot be reached (${reasons.join('; ')})`)
+  throw new UnavailableError(`NATS cannot be reached (${reasons.join('; ')})`)
 }
 
 /** Opens one connection. Rejects with the reason, or when `signal` is aborted. */

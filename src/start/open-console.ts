@@ -82,7 +82,11 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
   })
   local.start()
   const own = new OwnAnswers({ node: local, refusals, accepted, bytes, nowMs: () => timers.nowMs() })
-  const inquiries: OwnInquiries = new OwnInquiries(timers, async (app) => (await ask('last hour', { app })).pieces)
+  const inquiries: OwnInquiries = new OwnInquiries(
+    timers,
+    async (app) => (await ask('last hour', { app })).pieces,
+    onFault,
+  )
   const others = config.nats === null ? null : await joinOthersOver(config.nats, { own, inquiries, onFault })
   const ask: Ask =
     others?.cluster.ask ??

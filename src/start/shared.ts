@@ -123,7 +123,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
     admission,
     nodes: () => admission.nodes,
     queue: spooled?.spool ?? queue,
-    alerts: (appId) => readAlerts(queue.connection, appId).catch(() => 'away' as const),
+    alerts: (appId) => readAlerts(queue.connection, appId),
     demoApp: null,
     gauges: {
       badAppRecords: () => bucket?.badRecords ?? 0,

@@ -58,6 +58,7 @@ export const PORTAL_PROBLEMS = [
   'too_many_streams',
   'busy',
   'unavailable',
+  'internal_error',
 ] as const
 
 export type Range = (typeof RANGE_NAMES)[number]

@@ -65,6 +65,8 @@ export class Cluster implements Inquiries {
   readonly #known = new Map<string, Known>()
   readonly #ends: (() => void)[] = []
   #otherVersionAtMs = Number.NEGATIVE_INFINITY
+  /** Nobody answered the last question, and nobody was heard since. */
+  #isAlone = false
   #timer: Timer | null = null
 
   constructor(options: ClusterOptions) {
@@ -92,6 +94,12 @@ export class Cluster implements Inquiries {
   start(): void {
     this.#timer = this.#options.timers.setInterval(() => this.announce(), HERE_INTERVAL_MS)
     this.#timer.unref()
+  }
+
+  /** NATS is up, as it was not: who was there then may not be heard for a while. */
+  up(): void {
+    this.#isAlone = false
+    this.announce()
   }
 
   /** Lets the others know that this process is there. */
@@ -131,17 +139,24 @@ export class Cluster implements Inquiries {
 
   async #askOthers<Name extends QuestionName>(name: Name, question: Questions[Name]): Promise<Pieces[Name][] | null> {
     const { peers, id } = this.#options
-    // Those that were silent the last time are not waited for.
-    const expected = [...this.#known.values()].filter(({ lastAtMs }) => this.#ageMs(lastAtMs) < 2 * HERE_INTERVAL_MS)
+    // Whoever comes says so.
+    if (this.#isAlone) return peers.isUp ? [] : null
+    const expected = this.#heard()
     const replies = await peers.gather(ASK, packed({ from: id, name, question }), {
       timeoutMs: ANSWER_TIMEOUT_MS,
       maxReplies: MAX_NODES,
-      isWhole: (all) => expected.length > 0 && all.length >= expected.length,
+      isWhole: (all) => expected > 0 && all.length >= expected,
     })
     if (replies === null) return null
+    this.#isAlone = replies.length === 0 && this.#heard() === 0
     const pieces = replies.flatMap((reply) => unpack(reply, isPiece[name])?.head.piece ?? [])
     if (name === 'now') for (const report of pieces as NodeReport[]) this.#remember(report)
     return pieces
+  }
+
+  /** How many are waited for: not those that were silent the last time. */
+  #heard(): number {
+    return [...this.#known.values()].filter(({ lastAtMs }) => this.#ageMs(lastAtMs) < 2 * HERE_INTERVAL_MS).length
   }
 
   #answerAll(own: OwnAnswers, { data, reply }: Parameters<OnPeerMessage>[0]): void {
@@ -181,6 +196,7 @@ export class Cluster implements Inquiries {
     if (message === undefined) {
       if (isOfOtherVersion(data)) this.#otherVersionAtMs = this.#options.timers.monotonicMs()
     } else if (message.from !== this.#options.id) {
+      this.#isAlone = false
       if ('gone' in message) this.#known.delete(message.gone)
       else this.#remember(message.report)
     }

@@ -21,7 +21,7 @@ interface Asked {
 export function joinOthers(nats: NatsAccess, { own, inquiries, onFault }: Asked) {
   const id = randomBytes(ID_BYTES).toString('hex')
   const timers = systemTimers
-  const peers: Peers = new Peers({ nats, onFault, onUp: () => cluster.announce() })
+  const peers: Peers = new Peers({ nats, onFault, onUp: () => cluster.up() })
   const cluster: Cluster = new Cluster({ peers, own, ownInquiries: inquiries, id, timers, onFault })
   const watches = new RemoteWatches({ peers, id, timers })
   cluster.start()

@@ -33,7 +33,7 @@ function headersOf(changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
 
 function cookieOf(opened: ReturnType<Access['open']>): string {
   if (typeof opened === 'string') throw new Error(opened)
-  return /sluice_console=[^;]+/.exec(opened.cookie)?.[0] ?? ''
+  return /^(?:__Host-)?sluice_console=[^;]+/.exec(opened.cookie)?.[0] ?? ''
 }
 
 describe('without a token', () => {
@@ -227,10 +227,45 @@ describe('the token', () => {
 
   it('travels encrypted alone where the public address is https', () => {
     const open = access({ consoleOrigin: 'https://sluice.example.com' })
-    expect(open.open(TOKEN)).toMatchObject({ cookie: expect.stringMatching(/; Secure$/) })
-    expect(open.signOut(headersOf())).toMatch(/; Secure$/)
+    expect(open.open(TOKEN)).toMatchObject({
+      cookie: expect.stringMatching(/^__Host-sluice_console=.+; Path=\/; .+; Secure$/),
+    })
+    expect(open.signOut(headersOf())).toMatch(/^__Host-sluice_console=; .+; Secure$/)
     const plain = access({ consoleOrigin: 'http://sluice.example.com' })
-    expect(plain.open(TOKEN)).toMatchObject({ cookie: expect.not.stringContaining('Secure') })
+    expect(plain.open(TOKEN)).toMatchObject({ cookie: expect.stringMatching(/^sluice_console=(?!.*Secure)/) })
+  })
+
+  it('goes on under the name without __Host- until it ends, where it began under it', () => {
+    const now = { ms: 1_000_000 }
+    const cookie = cookieOf(access({ now }).open(TOKEN))
+    expect(cookie).toMatch(/^sluice_console=/)
+    const published = access({ consoleOrigin: 'https://sluice.example.com', now })
+    expect(published.check(headersOf({ cookie }))).toBe(null)
+    published.signOut(headersOf({ cookie }))
+    expect(published.check(headersOf({ cookie }))).toBe('token')
+    const another = cookieOf(access({ now }).open(TOKEN))
+    now.ms += 43_200_000
+    expect(published.check(headersOf({ cookie: another }))).toBe('token')
+    // Elsewhere the new name is none.
+    const secure = cookieOf(published.open(TOKEN))
+    expect(published.check(headersOf({ cookie: secure }))).toBe(null)
+    expect(access({ now }).check(headersOf({ cookie: secure }))).toBe('token')
+  })
+
+  it('is found behind a hundred cookies of its name that another subdomain has set', () => {
+    for (const consoleOrigin of ['http://sluice.example.com', 'https://sluice.example.com']) {
+      const open = access({ consoleOrigin })
+      const cookie = cookieOf(open.open(TOKEN))
+      const [name] = cookie.split('=')
+      const ofOthers = Array.from(
+        { length: 100 },
+        (_, at) => `${name}=${at % 2 === 0 ? 'x' : `2000000000.${'a'.repeat(22)}.${'b'.repeat(43)}`}`,
+      )
+      const headers = headersOf({ cookie: [...ofOthers, cookie].join('; ') })
+      expect([open.check(headers), open.isStillShown(headers), open.mayWrite(headers)]).toEqual([null, true, true])
+      open.signOut(headers)
+      expect(open.check(headers)).toBe('token')
+    }
   })
 
   it('is answered while wrong ones come, of which ten a second get a 401', () => {

@@ -354,10 +354,12 @@ describe('admin port', () => {
     expect(await (await fetch(`${url}/metrics`)).text()).toBe('b 2\n')
   })
 
-  it('answers 500 where the metrics fail, and keeps running', async () => {
-    const { url } = await admin({ scrape: () => Promise.reject(new Error('broken gauge')) })
+  it('answers 500 where the metrics fail, logs why, and keeps running', async () => {
+    const [faults, fault]: [unknown[], Error] = [[], new Error('broken gauge')]
+    const { url } = await admin({ scrape: () => Promise.reject(fault), faults })
     const answer = await fetch(`${url}/metrics`)
     expect([answer.status, await answer.json()]).toEqual([500, { error: 'internal_error', message: 'broken gauge' }])
+    expect(faults).toEqual([fault])
     expect((await fetch(`${url}/livez`)).status).toBe(200)
   })
 })

@@ -1,5 +1,9 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { OwnInquiries } from '../../../src/inspect/inquiries.ts'
+import { StartError, UnavailableError } from '../../../src/lib/errors.ts'
+import { makeFolder } from '../../support/service.ts'
 import { storedBytes } from '../../support/stored-bytes.ts'
 import { ManualTimers } from '../../support/timers.ts'
 import { anApp } from '../apps/apps.ts'
@@ -7,8 +11,8 @@ import { anApp } from '../apps/apps.ts'
 /** Arrays in arrays: the explainer takes most of a second for half a megabyte of them. */
 const SLOW = Buffer.from(`{"app_key":"ak_x","x":[${`${'['.repeat(60)}${']'.repeat(60)},`.repeat(4200)}1]}`)
 
-function inquiries(timers = new ManualTimers()): OwnInquiries {
-  const own = new OwnInquiries(timers, async () => [])
+function inquiries(timers = new ManualTimers(), onFault = (error: unknown): void => expect.fail(String(error))) {
+  const own = new OwnInquiries(timers, async () => [], onFault)
   own.stores = {
     apps: { find: () => 'unknown', findById: () => 'unknown', all: () => [] },
     readUsages: () => [],
@@ -177,4 +181,55 @@ it.each([
   const body = Buffer.from(`{${member}"events":[]}`)
   const { json } = await own.answer({ name: 'explain', query: '', body, scope: { appId: 'shop' } })
   expect(JSON.parse(json)).toMatchObject({ status, message })
+})
+
+const OF_ALL = { query: '', body: Buffer.alloc(0), scope: 'all' } as const
+const named = (name: string, text: string) => Object.assign(new Error(text), { name })
+
+it.each([
+  ['a connection that NATS closed', named('ClosedConnectionError', 'closed')],
+  ['a NATS that does not answer in time', named('TimeoutError', 'timeout')],
+  [
+    'what an entry of a bucket was read with',
+    new Error('no answer', { cause: named('NoResponders', 'no responders') }),
+  ],
+  ['a NATS that cannot be reached', new UnavailableError('NATS cannot be reached')],
+  ['a store that cannot be read', new StartError('the stream cannot be read')],
+  ['a disk', Object.assign(new Error('EIO: i/o error, read'), { errno: -5, code: 'EIO', syscall: 'read' })],
+])('answers 503 for %s, which is no bug', async (_, error) => {
+  const own = inquiries()
+  own.stores = { ...(own.stores ?? expect.fail()), readAlerts: () => Promise.reject(error) }
+  const { status, json } = await own.answer({ name: 'alerts', ...OF_ALL })
+  expect([status, JSON.parse(json)]).toMatchObject([503, { error: 'unavailable' }])
+})
+
+it.each([
+  ['a wrong type', new TypeError('x is not a function')],
+  ['an invariant', new Error('there is no app to give way')],
+  ['wrong arguments for NATS', named('InvalidArgumentError', 'no subject')],
+  ['wrong arguments for Node', Object.assign(new TypeError('not a string'), { code: 'ERR_INVALID_ARG_TYPE' })],
+])('answers 500 for %s, which is a bug, and reports it', async (_, error) => {
+  const faults: unknown[] = []
+  const own = inquiries(new ManualTimers(), (fault) => void faults.push(fault))
+  own.stores = { ...(own.stores ?? expect.fail()), readDays: () => Promise.reject(error) }
+  own.stores.apps.all = () => [anApp({ appId: 'shop' })]
+  const { status, json } = await own.answer({ name: 'days', ...OF_ALL })
+  expect([status, JSON.parse(json)]).toMatchObject([500, { error: 'internal_error' }])
+  expect(faults).toEqual([error])
+})
+
+it('tells a queue that cannot be read in its thread from a bug there, whose stack it reports', async () => {
+  const faults: unknown[] = []
+  const own = inquiries(new ManualTimers(), (fault) => void faults.push(fault))
+  const stores = own.stores ?? expect.fail()
+  const ask = async (place: object) => {
+    own.stores = { ...stores, place: { ...stores.place, ...place } }
+    return (await own.answer({ name: 'events', ...OF_ALL })).status
+  }
+  // It holds a file where the journal's folder is wanted.
+  const dataDirectory = await makeFolder()
+  await writeFile(join(dataDirectory, 'journal'), '')
+  expect([await ask({ dataDirectory }), faults]).toEqual([503, []])
+  expect(await ask({ dataDirectory: 5 })).toBe(500)
+  expect(faults).toEqual([expect.objectContaining({ stack: expect.stringMatching(/\n +at /) as string })])
 })

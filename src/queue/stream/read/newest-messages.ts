@@ -4,6 +4,7 @@
 import type { JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { recordsOf } from '../../../contract/record/record-lines.ts'
+import { UnavailableError } from '../../../lib/errors.ts'
 import { describeStream } from '../stream.ts'
 import { readRange } from './stream-range.ts'
 
@@ -20,7 +21,7 @@ const CHUNK_TIMEOUT_MS = 10_000
 /** Yields lines, newest first. Throws where the stream cannot be read. */
 export async function* newestInStream(connection: NatsConnection): AsyncGenerator<readonly Buffer[]> {
   const report = await describeStream(connection)
-  if (report.kind === 'unreadable') throw new Error(`the stream cannot be read: ${report.reason}`)
+  if (report.kind === 'unreadable') throw new UnavailableError(`the stream cannot be read: ${report.reason}`)
   if (report.kind === 'absent' || report.facts.messages === 0) return
   const { firstSequence, lastSequence } = report.facts
   let size = MIN_CHUNK
@@ -39,7 +40,7 @@ export async function* newestInStream(connection: NatsConnection): AsyncGenerato
         start = kept[0].seq
       }
     }
-    if (signal.aborted) throw new Error(`NATS did not send ${end - start} messages within 10 s`)
+    if (signal.aborted) throw new UnavailableError(`NATS did not send ${end - start} messages within 10 s`)
     yield kept.toReversed().flatMap(({ data }) => [...recordsOf(data)].toReversed())
     const isLong = performance.now() - startedAtMs > LONG_MS
     size = isLong ? Math.max(MIN_CHUNK, size / GROWTH) : Math.min(MAX_CHUNK, size * GROWTH)

@@ -2,6 +2,7 @@
 
 import { DeliverPolicy, type JsMsg, jetstream } from '@nats-io/jetstream'
 import { type NatsConnection, nanos } from '@nats-io/transport-node'
+import { UnavailableError } from '../../../lib/errors.ts'
 import { API_TIMEOUT_MS, codeOf } from '../../../nats/api.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 
@@ -76,7 +77,7 @@ export async function* readRange(connection: NatsConnection, range: StreamRange)
       isWaiting = true
       if (until !== null && (message.seq === until || message.info.pending === 0)) return
     }
-    if (!isEnd && signal?.aborted !== true) throw new Error('the connection to NATS broke')
+    if (!isEnd && signal?.aborted !== true) throw new UnavailableError('the connection to NATS broke')
   } finally {
     clearInterval(idleCheck)
     signal?.removeEventListener('abort', stop)

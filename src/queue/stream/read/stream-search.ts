@@ -6,6 +6,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { startOfRecord } from '../../../contract/record/record-head.ts'
 import { recordsOf } from '../../../contract/record/record-lines.ts'
 import { readRecord } from '../../../contract/record/record-members.ts'
+import { UnavailableError } from '../../../lib/errors.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 import { type Finding, type Found, notFound, type SearchOptions, type StreamPlace } from '../../find/finding.ts'
 import { MAX_LEAD_MS, type Question, type Span } from '../../find/question.ts'
@@ -47,7 +48,7 @@ export async function findInStream(
   { partitions, signal }: StreamSearchOptions,
 ): Promise<Finding> {
   const report = await describeStream(connection)
-  if (report.kind === 'unreadable') throw new Error(`the stream cannot be read: ${report.reason}`)
+  if (report.kind === 'unreadable') throw new UnavailableError(`the stream cannot be read: ${report.reason}`)
   if (report.kind === 'absent' || report.facts.messages === 0) {
     return notFound(question, { reachesBackToMs: null, stoppedAtMs: null })
   }
@@ -122,7 +123,7 @@ async function newestIn(search: Search, from: number, until: number): Promise<Hi
     newest = (await hitIn(search, message)) ?? newest
     if (newest !== null && !headersOnly) break
   }
-  if (signal.aborted) throw new Error(`NATS did not send ${until - from + 1} messages within 10 s`)
+  if (signal.aborted) throw new UnavailableError(`NATS did not send ${until - from + 1} messages within 10 s`)
   return newest
 }
 

@@ -124,6 +124,46 @@ describe('asking all', () => {
     expect(await namesSeenBy(bus, one)).toMatchObject({ names: ['a'], silent: [] })
   })
 
+  it('waits for nobody once nobody answered, until another one is heard or NATS was away', async () => {
+    const bus = new Bus()
+    const one = join(bus, 'a')
+    const waitedMs = async (names: readonly string[]): Promise<number> => {
+      const startMs = bus.timers.monotonicMs()
+      let endMs = Number.POSITIVE_INFINITY
+      const asking = one.ask('now', { range: null }).finally(() => (endMs = bus.timers.monotonicMs()))
+      await bus.timers.pass(1000)
+      expect((await asking).pieces.map(({ node }) => node)).toEqual(names)
+      return endMs - startMs
+    }
+    expect(await waitedMs(['a'])).toBe(500)
+    expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([0, 0])
+    bus.isUp = false
+    expect((await one.ask('now', { range: null })).problem).toBe('other nodes cannot be asked: NATS is away')
+    bus.isUp = true
+    one.up()
+    expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([500, 0])
+    const other = join(bus, 'b')
+    other.announce()
+    await bus.timers.pass(0)
+    expect(await waitedMs(['a', 'b'])).toBe(0)
+    // Killed: it is waited for while it may only be slow, and then once more.
+    other.stop()
+    expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([500, 500])
+    await bus.timers.pass(60_000)
+    expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([500, 0])
+  })
+
+  it('is not alone where another one is heard while nobody answers', async () => {
+    const bus = new Bus()
+    const one = join(bus, 'a')
+    const asking = one.ask('now', { range: null })
+    await bus.timers.pass(400)
+    join(bus, 'b').announce()
+    await bus.timers.pass(100)
+    expect((await asking).pieces).toHaveLength(1)
+    expect((await namesSeenBy(bus, one)).names).toEqual(['a', 'b'])
+  })
+
   it('says that nodes of another version are not shown, until a minute after the last one', async () => {
     const bus = new Bus()
     const one = join(bus, 'a')

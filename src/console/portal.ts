@@ -25,6 +25,12 @@ import { MAX_PORTAL_STREAMS, PortalBounds } from './portal-bounds.ts'
 import { batchIdIn, MAX_SESSION_BYTES, noContent, tokenIn } from './session-body.ts'
 import { Watchers } from './watchers.ts'
 
+/** Beyond the budget of reading. */
+interface InquiryRefusal {
+  readonly message: string
+  readonly retry_after_seconds: number
+}
+
 const SESSION_PATH = '/api/session'
 
 /** As if they were the same everywhere: who has no key learns nothing but that one is wanted. */
@@ -66,7 +72,6 @@ export class Portal {
   readonly #bounds: PortalBounds
   readonly #watchers: Watchers
   readonly #paths: ReadonlyMap<string, Methods>
-  #isSearching = false
 
   constructor(options: PortalOptions) {
     const { timers } = options
@@ -199,15 +204,9 @@ export class Portal {
   async #batch({ scope, query, reader }: Asked, id: string | null): Promise<Answer> {
     const seconds = this.#bounds.search(reader.key.hash)
     if (seconds > 0) return beyond('too_many_searches', 'a key has 6 searches a minute', seconds)
-    if (this.#isSearching) return BUSY
     const members = only(query, id === null ? ['key', 'since', 'before', 'events'] : ['since', 'before', 'events'])
     const asked = id === null ? members : `${members}&id=${encodeURIComponent(id)}`
-    this.#isSearching = true
-    try {
-      return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'batch', query: asked }))
-    } finally {
-      this.#isSearching = false
-    }
+    return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'batch', query: asked }))
   }
 
   async #explain({ scope, request, reader }: Asked): Promise<Answer> {
@@ -246,6 +245,10 @@ export class Portal {
 
   /** What went wrong inside is not said. */
   async #answerOf({ status, json }: { status: number; json: string }): Promise<Answer> {
+    if (status === 429) {
+      const { message, retry_after_seconds: seconds } = JSON.parse(json) as InquiryRefusal
+      return beyond('too_many_searches', message, seconds)
+    }
     if (status < 500) return jsonTextAnswer({ status, json })
     if (status === 500) return BUG
     return (JSON.parse(json) as { error: string }).error === 'busy' ? BUSY : await this.#unavailable()

@@ -20,7 +20,8 @@ import { readEventFilter } from './live/event-filter.ts'
 import { Places } from './places.ts'
 import { countIn } from './query.ts'
 import { seenOf } from './questions.ts'
-import { narrowed, type Scope, toldReason } from './scope.ts'
+import { ReadingBudget } from './reading-budget.ts'
+import { isOfOperators, narrowed, type Scope, toldReason } from './scope.ts'
 import { answerInThread } from './start-thread.ts'
 import { unavailableReason } from './unavailable.ts'
 import { type ReadDays, usageByDay } from './usage-days.ts'
@@ -78,13 +79,14 @@ const MAX_ALERT_READINGS = 4
 const DEFAULT_APPS = 1000
 /** Each has a thread of its own. */
 const MAX_EXPLANATIONS = 1
-/** Questions for one app that are no searches. */
+/** Questions for one app. */
 const MAX_WAITING = 20
 
 export class OwnInquiries implements Inquiries {
   readonly #timers: Timers
   readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
   readonly #onFault: (error: unknown) => void
+  readonly #budget: ReadingBudget
   readonly #searches: Places
   readonly #readings: Places
   readonly #explanations: Places
@@ -102,7 +104,8 @@ export class OwnInquiries implements Inquiries {
     this.#timers = timers
     this.#lastHours = lastHours
     this.#onFault = onFault
-    this.#searches = new Places(timers, MAX_SEARCHES, 0)
+    this.#budget = new ReadingBudget(timers)
+    this.#searches = new Places(timers, MAX_SEARCHES, MAX_WAITING)
     this.#readings = new Places(timers, MAX_READINGS, MAX_WAITING)
     this.#explanations = new Places(timers, MAX_EXPLANATIONS, MAX_WAITING)
     this.#reports = new Places(timers, MAX_REPORTS, MAX_WAITING)
@@ -115,11 +118,11 @@ export class OwnInquiries implements Inquiries {
     const asked = new URLSearchParams(query)
     switch (name) {
       case 'explain':
-        return await this.#within(this.#explanations, scope, () =>
+        return await this.#read(this.#explanations, scope, () =>
           this.#explain(stores, body, asked.get('app_key'), scope),
         )
       case 'batch':
-        return await this.#within(this.#searches, scope, () => this.#find(stores, asked, scope))
+        return await this.#read(this.#searches, scope, () => this.#find(stores, asked, scope))
       case 'apps':
         return await this.#within(this.#reports, scope, () => this.#report(stores, asked, scope))
       case 'days':
@@ -127,7 +130,7 @@ export class OwnInquiries implements Inquiries {
       case 'alerts':
         return await this.#within(this.#alertReadings, scope, () => this.#alerts(stores, asked, scope))
       case 'events':
-        return await this.#within(this.#readings, scope, () => this.#newestEvents(stores, asked, scope))
+        return await this.#read(this.#readings, scope, () => this.#newestEvents(stores, asked, scope))
       case 'search':
         return await this.#within(this.#searches, scope, () => this.#search(stores, asked))
       case 'example':
@@ -147,6 +150,22 @@ export class OwnInquiries implements Inquiries {
       this.#onFault(error)
       return problemOf(500, 'internal_error', 'a bug in sluice: the log of the node that was asked has it')
     }
+  }
+
+  /** What a thread reads for, which an app's developers have a budget of. */
+  async #read(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
+    const refusal = (): InquiryAnswer | null => {
+      const seconds = isOfOperators(scope) ? 0 : this.#budget.secondsLeft(scope.appId)
+      if (seconds === 0) return null
+      const json = { error: 'too_many_searches', message: TOO_MUCH_READ, retry_after_seconds: seconds }
+      return { status: 429, json: JSON.stringify(json) }
+    }
+    // Those before it may use the budget up while it waits.
+    return refusal() ?? (await this.#within(places, scope, async () => refusal() ?? (await work())))
+  }
+
+  #onRead(scope: Scope): (readMs: number) => void {
+    return (readMs) => isOfOperators(scope) || this.#budget.add(scope.appId, readMs)
   }
 
   async #explain(
@@ -169,11 +188,13 @@ export class OwnInquiries implements Inquiries {
     const bytesOf: ExplainStores['bytesOf'] = async (app) => bytes.window(app, true)
     const stores = { findApp, usageOf, bytesOf, queueRefusal }
     const nowMs = this.#timers.nowMs()
-    let verdict = await answerInThread('explain', [body, appKey, nowMs], this.#timers)
+    const onRead = this.#onRead(scope)
+    let verdict = await answerInThread('explain', [body, appKey, nowMs], this.#timers, onRead)
     if (scope !== 'all' && verdict !== null && namesNoApp(verdict)) {
       // A body for one app that names none is judged as that app's.
       const own = apps.findById(scope.appId)
-      if (typeof own === 'object') verdict = await answerInThread('explain', [body, own.appKey, nowMs], this.#timers)
+      if (typeof own === 'object')
+        verdict = await answerInThread('explain', [body, own.appKey, nowMs], this.#timers, onRead)
     }
     const explanation = await explain({ bodyBytes: body.length, verdict, nowMs, origin: null, stores })
     return { status: 200, json: JSON.stringify(explainedJson(explanation, scope)) }
@@ -241,7 +262,7 @@ export class OwnInquiries implements Inquiries {
     const question = owner === undefined ? reading.question : { ...reading.question, appId: owner }
     const shown = { withRecord: asked.get('events') === '1', isForApp: owner !== undefined }
     const work = [place, question, shown] as const
-    return { status: 200, json: await answerInThread('batch', [...work], this.#timers) }
+    return { status: 200, json: await answerInThread('batch', [...work], this.#timers, this.#onRead(scope)) }
   }
 
   async #newestEvents({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
@@ -252,7 +273,7 @@ export class OwnInquiries implements Inquiries {
     if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
     return {
       status: 200,
-      json: await answerInThread('events', [place, filter, limit, scope !== 'all'], this.#timers),
+      json: await answerInThread('events', [place, filter, limit, scope !== 'all'], this.#timers, this.#onRead(scope)),
     }
   }
 
@@ -268,6 +289,7 @@ export class OwnInquiries implements Inquiries {
   }
 }
 
+const TOO_MUCH_READ = 'what is searched and explained for an app takes at most 20 seconds a minute'
 const COUNTERS_AWAY = 'the counters of the limits cannot be read: Redis is away'
 
 /** The body is an object without the member; one with a wrong member is refused for it, as a request is. */

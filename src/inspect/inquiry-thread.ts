@@ -25,19 +25,26 @@ const TASKS = {
 
 export type Tasks = typeof TASKS
 
-export type ThreadAnswer = { readonly answer: unknown } | { readonly unavailable: string }
+/** `readMs`: how long the thread was at it. */
+export type ThreadAnswer = { readonly readMs: number } & (
+  | { readonly answer: unknown }
+  | { readonly unavailable: string }
+)
 
 const { name, work } = workerData as { name: keyof Tasks; work: readonly unknown[] }
 const task = TASKS[name] as (...work: readonly unknown[]) => unknown
 
 /** What is thrown as a bug reaches the acceptor as an error of this thread, with its stack. */
 async function answer(): Promise<ThreadAnswer> {
+  const readMs = (): number => performance.now() - startMs
+  const startMs = performance.now()
   try {
-    return { answer: await task(...work) }
+    const found = await task(...work)
+    return { answer: found, readMs: readMs() }
   } catch (error) {
     const unavailable = unavailableReason(error)
     if (unavailable === null) throw error
-    return { unavailable }
+    return { unavailable, readMs: readMs() }
   }
 }
 

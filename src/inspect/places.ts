@@ -2,7 +2,7 @@
 // app's developers wait a while, and apps take turns, since they would else be refused for what another app's developers ask.
 
 import type { Timers } from '../lib/timers.ts'
-import type { Scope } from './scope.ts'
+import { isOfOperators, type Scope } from './scope.ts'
 
 /** With the ten seconds that an answer may take, less than the process that passed the question on waits for it. */
 const MAX_WAIT_MS = 4000
@@ -27,7 +27,7 @@ export class Places {
   }
 
   async within<Answer>(scope: Scope, work: () => Promise<Answer>): Promise<Answer | 'busy'> {
-    const app = scope === 'all' || scope.isOperator === true ? null : scope.appId
+    const app = isOfOperators(scope) ? null : scope.appId
     const whose = app === null ? 'all' : 'app'
     if (this.#taken[whose] < this.#most) this.#taken[whose] += 1
     else if (app === null || !(await this.#place(app))) return 'busy'

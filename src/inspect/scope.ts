@@ -6,6 +6,11 @@ import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '.
 /** All, or those of one app: for its own developers, or for an operator, who waits for none of them. */
 export type Scope = 'all' | { readonly appId: string; readonly isOperator?: boolean }
 
+/** They wait for no app's developers. */
+export function isOfOperators(scope: Scope): scope is 'all' | { readonly appId: string; readonly isOperator: true } {
+  return scope === 'all' || scope.isOperator === true
+}
+
 /** With the scope's app in place of any that was asked for. */
 export function narrowed<Filter extends { readonly app: string | null; readonly portal?: true }>(
   filter: Filter,

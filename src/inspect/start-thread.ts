@@ -17,6 +17,7 @@ export async function answerInThread<Name extends keyof Tasks>(
   name: Name,
   work: Parameters<Tasks[Name]>,
   timers: Timers,
+  onRead: (readMs: number) => void = () => {},
 ): Promise<Awaited<ReturnType<Tasks[Name]>>> {
   const worker = new Worker(THREAD, { workerData: { name, work }, resourceLimits: MEMORY })
   let timer: Timer | null = null
@@ -27,6 +28,7 @@ export async function answerInThread<Name extends keyof Tasks>(
       worker.once('error', reject)
       worker.once('exit', () => reject(new Error('the thread ended before its answer')))
     })
+    onRead(told.readMs)
     if ('unavailable' in told) throw new UnavailableError(told.unavailable)
     return told.answer as Awaited<ReturnType<Tasks[Name]>>
   } finally {

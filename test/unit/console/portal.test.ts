@@ -64,3 +64,10 @@ it('tells of no outage where something is a bug, and reports what it threw itsel
   }
   expect([reported.faults, thrown.faults]).toEqual([[], [fault]])
 })
+
+it('says when to ask again where the budget of reading is used up', async () => {
+  const told = { error: 'too_many_searches', message: 'too much was read' }
+  const { ask } = portal(async () => ({ status: 429, json: JSON.stringify({ ...told, retry_after_seconds: 40 }) }))
+  const { status, json, headers } = await ask('/api/events')
+  expect([status, json, headers['Retry-After']]).toEqual([429, told, '40'])
+})

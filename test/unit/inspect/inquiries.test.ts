@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { OwnInquiries } from '../../../src/inspect/inquiries.ts'
+import { ReadingBudget } from '../../../src/inspect/reading-budget.ts'
 import { StartError, UnavailableError } from '../../../src/lib/errors.ts'
 import { makeFolder } from '../../support/service.ts'
 import { storedBytes } from '../../support/stored-bytes.ts'
@@ -69,7 +70,7 @@ it.each([
 )
 
 it.each([
-  ['batch', 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d', [200, 503, 200, 503]],
+  ['batch', 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d', [200, 200, 200, 503]],
   ['events', 'limit=3', [200, 200, 200, 503]],
 ] as const)('keeps a place for the operators while apps read %s', async (name, query, statuses) => {
   const own = inquiries()
@@ -78,7 +79,7 @@ it.each([
   expect(answers.map(({ status }) => status)).toEqual(statuses)
 })
 
-it('lets twenty questions of apps wait that are no searches, answers them in turn, and refuses further ones', async () => {
+it('lets twenty questions of apps wait, answers them in turn, and refuses further ones', async () => {
   const own = inquiries()
   const order: number[] = []
   let running = 0
@@ -232,4 +233,28 @@ it('tells a queue that cannot be read in its thread from a bug there, whose stac
   expect([await ask({ dataDirectory }), faults]).toEqual([503, []])
   expect(await ask({ dataDirectory: 5 })).toBe(500)
   expect(faults).toEqual([expect.objectContaining({ stack: expect.stringMatching(/\n +at /) as string })])
+})
+
+it('refuses what would be read for an app that has used up its minute, and answers others and the operators', async () => {
+  const timers = new ManualTimers()
+  const own = inquiries(timers)
+  vi.spyOn(ReadingBudget.prototype, 'secondsLeft').mockImplementation((appId) => (appId === 'greedy' ? 40 : 0))
+  const add = vi.spyOn(ReadingBudget.prototype, 'add')
+  onTestFinished(() => void vi.restoreAllMocks())
+  const ask = async (name: 'events' | 'explain' | 'alerts', appId: string, isOperator = false) => {
+    const scope = isOperator ? { appId, isOperator } : { appId }
+    return await own.answer({ name, query: '', body: Buffer.from('{'), scope })
+  }
+  for (const name of ['events', 'explain'] as const) {
+    const { status, json } = await ask(name, 'greedy')
+    expect([status, JSON.parse(json)]).toMatchObject([429, { error: 'too_many_searches', retry_after_seconds: 40 }])
+  }
+  expect(add).not.toHaveBeenCalled()
+  expect([(await ask('alerts', 'greedy')).status, (await ask('events', 'greedy', true)).status]).toEqual([200, 200])
+  expect(add).not.toHaveBeenCalled()
+  for (const name of ['events', 'explain'] as const) expect((await ask(name, 'other')).status).toBe(200)
+  expect(add.mock.calls.map(([appId, ms]) => [appId, ms > 0])).toEqual([
+    ['other', true],
+    ['other', true],
+  ])
 })

@@ -11,6 +11,9 @@ import { Tries } from './tries.ts'
 
 const SESSION = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})\.([\w-]{86})$/
 
+/** Of a request: each may cost a signature of the slow kind. Behind https no other subdomain can set one. */
+const MAX_SESSIONS = 2
+
 export interface PortalAccessOptions {
   /** null: none; then the portal is on a loopback address. */
   readonly origin: string | null
@@ -60,7 +63,7 @@ export class PortalAccess {
     const bearer = bearerIn(headers)
     if (bearer !== null) return this.#byKey(bearer, address)
     let found: Reader | NoReader | 'signature' = 'no key'
-    for (const session of cookiesIn(headers, [this.#cookieName])) {
+    for (const session of this.#sessionsIn(headers)) {
       found = this.#bySession(session)
       if (typeof found === 'object') return found
       if (found === 'signature' && this.#tries.add(address)) return 'too many wrong keys'
@@ -79,7 +82,7 @@ export class PortalAccess {
 
   /** Ends the session: a copy of its cookie opens nothing. Returns the cookie that removes it. */
   signOut(headers: IncomingHttpHeaders): string {
-    for (const value of cookiesIn(headers, [this.#cookieName])) {
+    for (const value of this.#sessionsIn(headers)) {
       const [, endsAt, session] = typeof this.#bySession(value) === 'object' ? (SESSION.exec(value) ?? []) : []
       if (session !== undefined) this.#options.ended.end({ session, endsAt: Number(endsAt) })
     }
@@ -95,7 +98,11 @@ export class PortalAccess {
   /** Of a request that a session opened. */
   isSignedOut(headers: IncomingHttpHeaders): boolean {
     if (bearerIn(headers) !== null) return false
-    return cookiesIn(headers, [this.#cookieName]).every((value) => isNone(this.#bySession(value)))
+    return this.#sessionsIn(headers).every((value) => isNone(this.#bySession(value)))
+  }
+
+  #sessionsIn(headers: IncomingHttpHeaders): string[] {
+    return cookiesIn(headers, [this.#cookieName]).slice(0, MAX_SESSIONS)
   }
 
   #byKey(key: string, address: string): Reader | NoReader {

@@ -2,10 +2,11 @@
 // them is decided again after it, under the same ids.
 
 import type { AppDirectory } from '../../apps/app.ts'
-import { type Alert, joinAlerts, parseAlerts } from '../../contract/alert.ts'
+import { ALERTS_KEPT_DAYS, type Alert, joinAlerts, parseAlerts } from '../../contract/alert.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { slices } from '../../lib/slices.ts'
+import { DAY_MS } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import { decideAlerts, isStanding, isWorthKeeping, type StandingAlerts } from '../alerts.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
@@ -78,8 +79,20 @@ export class OwnAlerts {
       for await (const appIds of slices(limiter.appIds(), SLICE_APPS, timers)) {
         for (const appId of appIds) this.#decide(appId)
       }
+      this.#forgetOld(timers.nowMs() - ALERTS_KEPT_DAYS * DAY_MS)
     } finally {
       this.#isDeciding = false
+    }
+  }
+
+  /** Of apps that the limiter has forgotten, or that were removed. */
+  #forgetOld(oldestMs: number): void {
+    const oldest = new Date(oldestMs).toISOString()
+    for (const [appId, known] of this.#known) {
+      if (known.alerts.length > 0 && known.alerts[0].at < oldest)
+        known.alerts = known.alerts.filter(({ at }) => at >= oldest)
+      const { day, month } = known.standing
+      if (known.alerts.length === 0 && Math.max(day.endMs, month.endMs) < oldestMs) this.#known.delete(appId)
     }
   }
 

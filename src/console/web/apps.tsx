@@ -80,7 +80,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
         <Card label="Apps">
           <List
             two
-            columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 84px 60px"
+            columns="minmax(104px,1.1fr) repeat(3, minmax(80px,1fr)) 82px 82px 60px"
             phone="minmax(0,1fr)"
             heads={
               isPhone

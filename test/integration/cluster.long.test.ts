@@ -31,7 +31,9 @@ let first: Service
 let second: Service
 
 beforeAll(async () => {
-  const apps = ['twins', 'keyed', 'waits', 'gathered', 'other'].map((id) => appRecord(id))
+  const apps = ['twins', 'keyed', 'waits', 'gathered', 'other'].map((id) =>
+    appRecord(id, { bytes_per_minute: 1_000_000_000 }),
+  )
   cluster = await startCluster({ nodes: 2, apps })
   ;[first, second] = cluster.nodes as [Service, Service]
 })

@@ -134,12 +134,14 @@ test('at its maximum size the journal refuses records, and reports it', async ()
   const date = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\dZ'
   const nearly = [80, 90, 95].map((percent) =>
     expect.stringMatching(
-      `^the journal is ${percent}% full \\((1\\.\\d|2) MiB of 2 MiB\\) and will be full on ${date} at the rate of the last \\d+ s; when full, requests get 503: ${advice}$`,
+      `^the journal is ${percent}% full \\((1\\.\\d|2) MiB of 2 MiB\\) and will be full on ${date} at the rate of the last \\d+ s; when full, requests get 503: ${advice}; most of the last hour on this node stored plain 1\\.\\d MiB, and is held to a quarter of its bytes$`,
     ),
   )
   expect(fillingLines(service)).toEqual([
     ...nearly,
-    expect.stringMatching(`^the journal is full \\(.* of 2 MiB\\): answering 503 until there is room: ${advice}$`),
+    expect.stringMatching(
+      `^the journal is full \\(.* of 2 MiB\\): answering 503 until there is room: ${advice}; most of the last hour on this node stored plain .*$`,
+    ),
   ])
   expectRefused(await post(service, bodyOfSize('ak_plain', 400_000)), 503, 'service_overloaded')
   expectAccepted(await post(service, single('ak_plain'), key), 3, true)

@@ -140,7 +140,7 @@ async function expectOutageHeld(fault: string, attempt: number): Promise<void> {
   // What was in doubt stays counted until the audit knows.
   await expectCovered(outage.cluster, appKey, eventsIn(records))
   const requests = batches.flatMap(({ tries }) => tries).length
-  expectToldOnce(outage, 'nats', loudness, Math.max(8, requests / 4))
+  await expectToldOnce(outage, 'nats', loudness, Math.max(8, requests / 4))
 }
 
 async function expectLossHeld(loss: string, attempt: number): Promise<void> {

@@ -115,7 +115,7 @@ async function expectOutageHeld(fault: string, attempt: number): Promise<void> {
   const most = fault === 'emptied' ? 2 * MONTH : MONTH
   expect((await outage.storedOf(shared)).length, 'at most one limit anew').toBeLessThanOrEqual(most)
   shares.push({ appKey, appId: shared, most })
-  expectToldOnce(outage, 'redis', loudness, batches.length / 4)
+  await expectToldOnce(outage, 'redis', loudness, batches.length / 4)
 }
 
 describe('an outage of Redis', () => {

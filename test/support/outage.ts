@@ -79,12 +79,21 @@ export async function expectLateStart(
   expect((await node.stop()).code).toBe(0)
 }
 
-/** From these places in the nodes' output on: a line for each change, and not for each request; none follows its like. */
-export function expectToldOnce(outage: Outage, part: 'redis' | 'nats', from: readonly number[], below: number): void {
+/**
+ * From these places in the nodes' output on: a line for each change, and not for each request; none follows its like. A
+ * change that was told within the last 10 s is told when these are over, with its number.
+ */
+export async function expectToldOnce(
+  outage: Outage,
+  part: 'redis' | 'nats',
+  from: readonly number[],
+  below: number,
+): Promise<void> {
   for (const [at, node] of outage.nodes.entries()) {
+    const tellings = (): string[] => logOf(node, from[at]).flatMap((line) => (line.part === part ? [line.msg] : []))
+    await expect.poll(() => tellings().length, { message: tellings().join('\n') }).toBeGreaterThanOrEqual(2)
     const lines = logOf(node, from[at])
-    const told = lines.filter((line) => line.part === part).map(({ msg }) => msg)
-    expect(told.length, told.join('\n')).toBeGreaterThanOrEqual(2)
+    const told = tellings()
     expect(told.length, told.join('\n')).toBeLessThan(below)
     expect(told.filter((msg, index) => msg === told[index + 1])).toEqual([])
     const errors = lines.filter(({ level }) => level === 'error' || level === 'fatal')

@@ -2,15 +2,19 @@
 // its files have changed. Files that cannot be used leave the last good ones in force.
 
 import { createHash, X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { DAY_MS } from '../lib/spans.ts'
-import type { Timer, Timers } from '../lib/timers.ts'
+import { sleep, type Timer, type Timers } from '../lib/timers.ts'
+import { readSettingFile } from '../lib/value-file.ts'
 
 /** A change holds within 10 s, also where the first look finds only one of the two files changed. */
 const LOOK_INTERVAL_MS = 3000
+/** Of a read, against a disk that hangs. */
+const READ_TIMEOUT_MS = 10_000
+/** Reads without an answer, each of which keeps one of libuv's four threads. */
+const MAX_UNANSWERED = 2
 /** From then on its end is warned of, once a day. */
 export const EXPIRY_WARNING_DAYS = 14
 
@@ -29,7 +33,9 @@ export interface Certificate {
 /** Rejects with an Error that names the files, where they are no certificate and its key. */
 export async function readCertificate({ certFile, keyFile }: TlsFiles): Promise<Certificate> {
   try {
-    const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)])
+    // One after the other: a disk that hangs keeps one thread of libuv.
+    const cert = await readSettingFile(certFile)
+    const key = await readSettingFile(keyFile)
     createSecureContext({ cert, key })
     return {
       digest: createHash('sha256').update(cert).update('\0').update(key).digest('hex'),
@@ -43,6 +49,7 @@ export async function readCertificate({ certFile, keyFile }: TlsFiles): Promise<
 export interface CertificateWatchOptions {
   readonly files: TlsFiles
   readonly timers: Timers
+  readonly read?: typeof readCertificate
   /** Uses the files for new connections. Throws where the engine refuses them. */
   readonly use: () => Promise<void>
   readonly onNotice: OnNotice
@@ -57,6 +64,7 @@ export class CertificateWatch {
   #problem: { readonly text: string; isTold: boolean } | null = null
   #warnedAtMs = Number.NEGATIVE_INFINITY
   #looking: Promise<void> | null = null
+  #unanswered = 0
 
   constructor(first: Certificate, options: CertificateWatchOptions) {
     this.#inForce = first
@@ -73,7 +81,6 @@ export class CertificateWatch {
 
   /** `isAsked`: what is wrong is logged at once. Otherwise at the second look, since one file may be written before the other. */
   async look(isAsked = false): Promise<void> {
-    // A disk that hangs is asked once.
     if (this.#looking !== null && !isAsked) return
     await this.#looking
     this.#looking = this.#look(isAsked).finally(() => (this.#looking = null))
@@ -86,13 +93,24 @@ export class CertificateWatch {
 
   async #look(isAsked: boolean): Promise<void> {
     try {
-      const found = await readCertificate(this.#options.files)
+      const found = await this.#read()
       if (found.digest !== this.#inForce.digest) await this.#use(found)
       this.#problem = null
     } catch (error) {
       this.#failed(errorMessage(error), isAsked)
     }
     this.#warn()
+  }
+
+  async #read(): Promise<Certificate> {
+    const { files, timers, read = readCertificate } = this.#options
+    const late = `${files.certFile} and ${files.keyFile}: no answer from the disk in ${READ_TIMEOUT_MS / 1000} s`
+    if (this.#unanswered >= MAX_UNANSWERED) throw new Error(late)
+    this.#unanswered += 1
+    const reading = read(files).finally(() => (this.#unanswered -= 1))
+    const over = new AbortController()
+    const timeout = sleep(timers, READ_TIMEOUT_MS, over.signal).then(() => Promise.reject(new Error(late)))
+    return Promise.race([reading, timeout]).finally(() => over.abort())
   }
 
   async #use(found: Certificate): Promise<void> {

@@ -1,7 +1,6 @@
 // Connections to NATS. A broken one is dropped together with its buffer. The client's own reconnect would keep messages
 // published meanwhile, and send them after their records were already refused.
 
-import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, type Socket } from 'node:net'
 import {
   type ConnectionOptions,
@@ -14,6 +13,7 @@ import {
 } from '@nats-io/transport-node'
 import { errorCode, errorMessage, UnavailableError } from '../lib/errors.ts'
 import { sleep, type Timers } from '../lib/timers.ts'
+import { readSettingFile } from '../lib/value-file.ts'
 import { type NatsAccess, type NatsAddress, type NatsServer, serverText, toNatsAddress } from './address.ts'
 import { guardConnections, MAX_LINE_BYTES, quoted } from './guard.ts'
 
@@ -213,7 +213,7 @@ export function describeFault(error: unknown): string {
 }
 
 async function dial(address: NatsAddress, server: NatsServer, signal: AbortSignal): Promise<NatsConnection> {
-  const tls = tlsOf(address)
+  const tls = await tlsOf(address)
   // The client does not close the socket of a try that timed out, so a frozen server would collect one for each try.
   const isGreeted = await awaitGreeting(server, signal, tls === null ? 'must' : 'may')
   guardConnections()
@@ -235,7 +235,7 @@ async function dial(address: NatsAddress, server: NatsServer, signal: AbortSigna
 /** Who this client is. */
 async function proofOf({ credsFile, user, password, token }: NatsAddress): Promise<ConnectionOptions> {
   if (credsFile !== null) {
-    const text = await readFile(credsFile)
+    const text = await readSettingFile(credsFile)
     // The client would fail in the middle of its handshake, and wait for its end.
     if (!IS_CREDENTIALS.test(text.toString())) throw new Error('NATS_CREDS: the file holds no JWT and seed')
     return { authenticator: credsAuthenticator(text) }
@@ -247,14 +247,12 @@ async function proofOf({ credsFile, user, password, token }: NatsAddress): Promi
   }
 }
 
-/** null: not wanted. A named file makes TLS required. The client reads the files at each connection. */
-function tlsOf({ tls, caFile, certFile, keyFile }: NatsAddress): TlsOptions | null {
-  const files = {
-    ...(caFile === null ? {} : { caFile }),
-    ...(certFile === null ? {} : { certFile }),
-    ...(keyFile === null ? {} : { keyFile }),
-  }
-  return tls || Object.keys(files).length > 0 ? files : null
+/** null: not wanted. A named file makes TLS required. The files are read at each connection. */
+async function tlsOf({ tls, caFile, certFile, keyFile }: NatsAddress): Promise<TlsOptions | null> {
+  const named = Object.entries({ ca: caFile, cert: certFile, key: keyFile })
+  const parts: Record<string, string> = {}
+  for (const [name, file] of named) if (file !== null) parts[name] = (await readSettingFile(file)).toString()
+  return tls || Object.keys(parts).length > 0 ? parts : null
 }
 
 /** Rejects when `signal` is aborted, and closes a connection that opens after that. */

@@ -1,9 +1,9 @@
 // One connection to Redis, or one to each node of a Redis Cluster. A session never reconnects: a new one is opened
 // instead, so that no call of the old one is left in a client's queue.
 
-import { readFile } from 'node:fs/promises'
 import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
 import type { Timers } from '../lib/timers.ts'
+import { readSettingFile } from '../lib/value-file.ts'
 import type { RedisAddress } from './address.ts'
 import { connectionFault, greetingFault, isErrorReply, type RedisFault, SURPLUS } from './fault.ts'
 import type { RedisClient } from './link.ts'
@@ -215,7 +215,7 @@ async function connectionOptions(address: RedisAddress) {
 /** The files are read at each connection. */
 async function tlsOf({ caFile, certFile, keyFile }: RedisAddress) {
   const read = async (name: 'ca' | 'cert' | 'key', file: string | null) => {
-    return file === null ? {} : { [name]: await readFile(file) }
+    return file === null ? {} : { [name]: await readSettingFile(file) }
   }
   const parts = await Promise.all([read('ca', caFile), read('cert', certFile), read('key', keyFile)])
   return Object.assign({}, ...parts) as { ca?: Buffer; cert?: Buffer; key?: Buffer }

@@ -1,8 +1,9 @@
 // The certificate of the public port is renewed while clients are served: no restart, no connection lost, and a bad file
 // changes nothing. SIGHUP reads it at once, and the token and the app file too.
 
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { test as base, expect } from 'vitest'
@@ -148,4 +149,66 @@ test('SIGHUP ends nothing, and certificate, token and app file are read again', 
   expect(await send(kept)).toBe('HTTP/1.1 202 Accepted')
   kept.destroy()
   expect((await service.stop()).code).toBe(0)
+})
+
+test.for([false, true])(
+  'a pipe in place of a certificate is no file, and a good pair is used after it; asked by SIGHUP: %s',
+  async (isAsked, { service }) => {
+    const cert = join(service.dataDir, 'cert.pem')
+    rmSync(cert)
+    execFileSync('mkfifo', [cert])
+    if (isAsked) service.signal('SIGHUP')
+    await eventually('it is said', () => service.output().includes(`${cert} is not a file`))
+    expect(await shownTo(service)).toBe('localhost')
+    renew(service, 'better')
+    if (isAsked) service.signal('SIGHUP')
+    await eventually('the good pair is used', async () => (await shownUnlessReset(service)) === 'better')
+  },
+)
+
+/** As Kubernetes mounts a Secret: each file is a link through `..data`, which is swapped for all of them at once. */
+function mount(folder: string, version: string, write: (to: string) => void): void {
+  mkdirSync(join(folder, version), { recursive: true })
+  write(join(folder, version))
+  symlinkSync(version, join(folder, '..data.new'))
+  renameSync(join(folder, '..data.new'), join(folder, '..data'))
+}
+
+const mounted = base.extend(
+  'service',
+  { scope: 'test' },
+  aService((dataDir) => {
+    const folder = join(dataDir, 'mounted')
+    writeMounted(folder, 'first', FIRST_TOKEN, apps)
+    for (const name of ['cert.pem', 'key.pem', 'token', 'apps.json']) {
+      symlinkSync(join('..data', name), join(folder, name))
+    }
+    const env = {
+      SLUICE_TLS_CERT: join(folder, 'cert.pem'),
+      SLUICE_TLS_KEY: join(folder, 'key.pem'),
+      SLUICE_CONSOLE_TOKEN_FILE: join(folder, 'token'),
+      SLUICE_APPS_FILE: join(folder, 'apps.json'),
+    }
+    return { apps, env }
+  }),
+)
+
+function writeMounted(folder: string, name: string, token: string, records: readonly object[]): void {
+  mount(folder, name, (to) => {
+    makeCertificate({ cert: join(to, 'cert.pem'), key: join(to, 'key.pem') }, name)
+    writeFileSync(join(to, 'token'), token)
+    writeFileSync(join(to, 'apps.json'), JSON.stringify({ apps: records }))
+  })
+}
+
+mounted('certificate, token and app file behind ..data are read again when it is swapped', async ({ service }) => {
+  expect(await shownTo(service)).toBe('first')
+  writeMounted(join(service.dataDir, 'mounted'), 'second', SECOND_TOKEN, [...apps, appRecord('more')])
+  await eventually('the certificate is new', async () => (await shownUnlessReset(service)) === 'second')
+  await eventually('the token is new', async () => {
+    const Authorization = `Bearer ${SECOND_TOKEN}`
+    const { status } = await fetch(`http://127.0.0.1:${service.adminPort}/api/now`, { headers: { Authorization } })
+    return status === 200
+  })
+  await eventually('the app file was read', () => /app file read again/.test(service.output()))
 })

@@ -1,6 +1,6 @@
 // What a transcript cannot show of the commands: disks that are full, and processes that lose their parent or their reader.
 
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
@@ -37,6 +37,22 @@ test('explain knows that the journal is full, by its setting and by its disk', a
   await mkdir(join(folder, 'journal'))
   await writeFile(join(folder, 'journal', '000000000001.ndjson'), ' '.repeat(1024 * 1024))
   expect(await outcome({ SLUICE_JOURNAL_MAX_MB: '1' })).toBe('journal_full')
+})
+
+test('explain reads a pipe as it fills, and says of one that nobody writes to; apps import takes files alone', async () => {
+  await writeApps(join(folder, 'apps.json'), [appRecord('one')])
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const { code, output } = await sluice(['explain', pipe])
+  expect([code, output]).toEqual([1, `sluice explain: cannot read ${pipe}: nobody writes to this pipe\n`])
+  expect((await sluice(['apps', 'import', pipe])).output).toContain('not a file')
+  // The shell holds both ends.
+  const explain = `explain <(printf %s "$FIRST"; read -t 0.3 < <(read -t 5 _); printf %s "$REST")`
+  const body = batch('ak_one', 3)
+  const env = { SLUICE_DATA_DIR: folder, FIRST: body.slice(0, 50), REST: body.slice(50), PATH: process.env['PATH'] }
+  const command = `"${process.execPath}" "${MAIN}" ${explain}`
+  const told = execFileSync('bash', ['-c', command], { env, cwd: folder, encoding: 'utf8', timeout: 30_000 })
+  expect(told).toMatch(/^202 accepted/)
 })
 
 test('check fails where the disk has no room for a batch', async ({ skip }) => {

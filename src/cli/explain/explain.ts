@@ -1,13 +1,14 @@
 // `sluice explain`: says what would happen to a body now. It makes the checks of a request against the stores, but
 // queues and charges nothing.
 
-import { createReadStream } from 'node:fs'
+import { closeSync, constants, createReadStream, openSync, readSync, statSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../../apps/app.ts'
 import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../contract/bounds.ts'
 import type { OverloadReason, WindowView } from '../../contract/outcome.ts'
 import { OVERLOAD_ADVICE } from '../../contract/overload-advice.ts'
 import { type Explanation, explain, judgeBody, toJson, violationText } from '../../inspect/explain.ts'
-import { errorMessage, StartError } from '../../lib/errors.ts'
+import { errorCode, errorMessage, StartError } from '../../lib/errors.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { askAdmin, objectIn, textIn } from '../admin-api.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
@@ -17,6 +18,7 @@ import { toleranceText, windowsTable } from '../windows.ts'
 
 /** Without its answer the command goes on. */
 const SERVICE_TIMEOUT_MS = 2000
+const PIPE = { bytes: 65_536, lookAgainMs: 20 }
 
 export const help = `Usage: sluice explain [--app-key K] [--origin O] [--json] FILE
 
@@ -88,19 +90,41 @@ async function bytesOnNode(config: Config, { appKey }: App): Promise<WindowView 
 
 /** Stops once the body is too large. */
 async function readBody(file: string, shell: Shell): Promise<Buffer> {
-  const stream = file === '-' ? shell.stdin : createReadStream(file)
   const pieces: Buffer[] = []
   let bytes = 0
   try {
+    const isPipe = file !== '-' && statSync(file).isFIFO()
+    const stream = isPipe ? readPipe(file) : file === '-' ? shell.stdin : createReadStream(file)
     for await (const piece of stream) {
       pieces.push(Buffer.from(piece))
       bytes += piece.length
       if (bytes > MAX_BODY_BYTES) break
     }
+    if (isPipe && bytes === 0) throw new Error('nobody writes to this pipe')
   } catch (error) {
     throw new StartError(`cannot read ${file}: ${errorMessage(error)}`)
   }
   return Buffer.concat(pieces)
+}
+
+/** Such as the shell's <(command). Opened in the usual way, one without a writer would wait for it, and could not be given up. */
+async function* readPipe(path: string): AsyncGenerator<Buffer> {
+  const pipe = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const chunk = Buffer.alloc(PIPE.bytes)
+  try {
+    for (;;) {
+      try {
+        const bytes = readSync(pipe, chunk)
+        if (bytes === 0) return
+        yield chunk.subarray(0, bytes)
+      } catch (error) {
+        if (errorCode(error) !== 'EAGAIN') throw error
+        await sleep(PIPE.lookAgainMs)
+      }
+    }
+  } finally {
+    closeSync(pipe)
+  }
 }
 
 /** What many events have wrong in the same way is one line. */

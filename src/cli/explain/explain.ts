@@ -93,7 +93,7 @@ async function readBody(file: string, shell: Shell): Promise<Buffer> {
   const pieces: Buffer[] = []
   let bytes = 0
   try {
-    const isPipe = file !== '-' && statSync(file).isFIFO()
+    const isPipe = file !== '-' && statSync(file, { throwIfNoEntry: false })?.isFIFO() === true
     const stream = isPipe ? readPipe(file) : file === '-' ? shell.stdin : createReadStream(file)
     for await (const piece of stream) {
       pieces.push(Buffer.from(piece))

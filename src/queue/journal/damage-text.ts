@@ -10,7 +10,7 @@ export function damageText({ kind, path, offset, length, reason }: Damage): stri
     case 'missing':
       return `${path} ends at ${offset}: ${length} bytes of accepted records that were behind it are gone`
     case 'record':
-      return `damaged record in ${path} at ${offset}: its events cannot be recovered`
+      return `damaged record in ${path} at ${offset}: its ${length} bytes are no record, and its events cannot be recovered`
     case 'beside':
       return `${path} cannot be read (${reason}), and is taken as missing: no record is lost, but damage to its segment may not be noticed`
   }

@@ -52,8 +52,16 @@ async function* linesOf(
   const cursor = await SegmentCursor.open(path, { checks, from: skipsToEnd ? 'end' : 0, onDamage })
   if (cursor === null) return
   const found: Buffer[] = []
-  const keep: OnLine = (start, end, _, isWhole) => {
-    if (isWhole && end > start) found.push(Buffer.from(unfilled(buffer.subarray(start, end))))
+  /** Of a line that is too long for a record. */
+  let longAt: number | null = null
+  const tellLong = (end: number): void => {
+    if (longAt !== null) onDamage({ kind: 'record', path, offset: longAt, length: end - longAt })
+    longAt = null
+  }
+  const keep: OnLine = (start, end, offset, isWhole) => {
+    tellLong(offset - 1)
+    if (!isWhole) longAt = offset
+    else if (end > start) found.push(Buffer.from(unfilled(buffer.subarray(start, end))))
   }
   try {
     for (;;) {
@@ -67,6 +75,10 @@ async function* linesOf(
           yield line
         }
       }
+      // Of a segment to which nothing is added, also a line that is not too long.
+      const rest = await cursor.rest()
+      if (longAt !== null) tellLong(longAt === cursor.end ? cursor.end + rest : cursor.end - 1)
+      else if (rest > 0 && !isLast) onDamage({ kind: 'record', path, offset: cursor.end, length: rest })
       if (!isLast || !follow || signal.aborted) return
       await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     }

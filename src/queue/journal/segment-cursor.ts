@@ -101,6 +101,11 @@ export class SegmentCursor {
     return this.#end
   }
 
+  /** Bytes behind it. */
+  async rest(): Promise<number> {
+    return (await this.#file.stat()).size - this.#end
+  }
+
   /** Passes the whole lines of the next piece. false: there are none, and a last line without its newline is left. */
   async read(onLine: OnLine): Promise<boolean> {
     const next = this.#commits[this.#next] as Commit | undefined

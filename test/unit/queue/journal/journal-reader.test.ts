@@ -8,9 +8,9 @@ import { segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { makeRecord, publish } from '../../../support/journal.ts'
 import { makeFolder } from '../../../support/service.ts'
 
-const onDamage = ({ kind, offset }: Damage) => expect.fail(`${kind} at ${offset}`)
+const noDamage = ({ kind, offset }: Damage) => expect.fail(`${kind} at ${offset}`)
 
-async function readAll(directory: string): Promise<string[]> {
+async function readAll(directory: string, onDamage: (damage: Damage) => void = noDamage): Promise<string[]> {
   const lines: string[] = []
   const { signal } = new AbortController()
   for await (const line of readLines(directory, { fromStart: true, follow: false, signal, onDamage }))
@@ -19,7 +19,7 @@ async function readAll(directory: string): Promise<string[]> {
 }
 
 /** A reader that follows, with a function that waits for a number of lines. */
-function follow(directory: string, fromStart: boolean) {
+function follow(directory: string, fromStart: boolean, onDamage: (damage: Damage) => void = noDamage) {
   const abort = new AbortController()
   const lines: string[] = []
   const waiters: { count: number; resolve: () => void }[] = []
@@ -62,10 +62,34 @@ describe('reading the journal as it grows', () => {
     expect(await readAll(join(folder, 'none'))).toEqual([])
   })
 
-  it('skips a line that is too long to be a record', async () => {
+  it.each([
+    ['a line that is too long to be a record', `${'x'.repeat(5_000_000)}\nb\n`, ['a', 'b', 'c'], 5_000_000],
+    ['one with nothing behind it', `${'\0'.repeat(5_000_000)}\n`, ['a', 'c'], 5_000_000],
+    ['one without an end', '\0'.repeat(5_000_000), ['a', 'c'], 5_000_000],
+    ['a line without an end, where the next segment has begun', 'torn', ['a', 'c'], 4],
+  ])('skips %s, and says how long it is and where', async (_, after, lines, length) => {
     const folder = await makeFolder()
-    await writeFile(segmentPath(folder, 1), `a\n${'x'.repeat(5_000_000)}\nb\n`)
-    expect(await readAll(folder)).toEqual(['a', 'b'])
+    const path = segmentPath(folder, 1)
+    await writeFile(path, `a\n${after}`)
+    await writeFile(segmentPath(folder, 2), 'c\n')
+    const damages: Damage[] = []
+    expect(await readAll(folder, (damage) => damages.push(damage))).toEqual(lines)
+    expect(damages).toEqual([{ kind: 'record', path, offset: 2, length }])
+  })
+
+  it('says once of what is too long at the end of the newest segment, also where it follows', async () => {
+    const folder = await makeFolder()
+    const path = segmentPath(folder, 1)
+    await writeFile(path, `a\n${'\0'.repeat(5_000_000)}`)
+    const damages: Damage[] = []
+    const { lines, reach, stop } = follow(folder, true, (damage) => damages.push(damage))
+    await reach(1)
+    await appendFile(path, '\0\nb\n')
+    await reach(2)
+    await stop()
+    expect(lines).toEqual(['a', 'b'])
+    expect(damages).toEqual([{ kind: 'record', path, offset: 2, length: expect.any(Number) as number }])
+    expect(await readAll(folder, () => {})).toEqual(['a', 'b'])
   })
 
   it('yields no earlier lines, unless asked to', async () => {

@@ -133,7 +133,10 @@ it('a slot with 60,000 keys that redis-cli moves costs no request', { timeout: T
   const { clients, names, redis, slot, appId } = stage
   const fill = `for at = 1, ${KEYS_IN_SLOT} do redis.call('SET', KEYS[1] .. at, 'x', 'EX', 300) end`
   await clients[0].eval(fill, 1, `{p${partitionOf(appId, 16)}}:filler:`)
-  const reshard = `redis-cli --cluster reshard 127.0.0.1:${redis.nodes[0].port} --cluster-yes`
+  const place = `127.0.0.1:${redis.nodes[0].port}`
+  const check = `redis-cli --cluster check ${place}`.split(' ')
+  await eventually('all nodes of Redis agree', async () => (await runToEnd({ command: check })).code === 0)
+  const reshard = `redis-cli --cluster reshard ${place} --cluster-yes --cluster-timeout 300000`
   const which = `--cluster-from ${names[0]} --cluster-to ${names[1]} --cluster-slots ${(slot % SLOTS) + 1}`
   const { code, output } = await runToEnd({ command: `${reshard} ${which}`.split(' ') })
   expect(code, output).toBe(0)

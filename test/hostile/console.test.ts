@@ -10,8 +10,8 @@ import { appRecord, eventually, type Service } from '../support/service.ts'
 
 const MAX_WATCHERS = 50
 const MIB = 1_048_576
-/** What fifty streams may hold in buffers, with what collection leaves for a while. */
-const MAX_GROWTH_BYTES = 128 * MIB
+/** What fifty streams may hold in buffers, with what collection leaves for a while. Without a bound they would hold 600 MiB. */
+const MAX_GROWTH_BYTES = 192 * MIB
 /** As large as the console shows them whole, so that a socket is soon full. */
 const EVENT_BYTES = 60_000
 

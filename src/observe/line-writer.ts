@@ -25,19 +25,19 @@ interface Line {
   readonly bytes: Buffer
   /** Dropped after all others. */
   readonly isKept: boolean
-  /** So many dropped lines are told by this one. */
-  readonly tells: number
+  /** So many dropped lines are reported by this one. */
+  readonly reports: number
 }
 
 export class LineWriter {
   readonly #output: ReturnType<typeof openOutput>
-  readonly #tell: (dropped: number) => void
+  readonly #report: (dropped: number) => void
   #waiting: Line[] = []
   #waitingBytes = 0
   #dropped = 0
   /** Of those dropped. */
-  #untold = 0
-  #tells = 0
+  #unreported = 0
+  #reports = 0
   /** A turn, a retry or a write to a file is to come. */
   #isBusy = false
   #pauseMs = MIN_PAUSE_MS
@@ -48,7 +48,7 @@ export class LineWriter {
   /** `tell` writes a line that says how many were dropped, with `write`. */
   constructor(fd: number, tell: (dropped: number) => void) {
     this.#output = openOutput(fd)
-    this.#tell = tell
+    this.#report = tell
   }
 
   get dropped(): number {
@@ -58,7 +58,7 @@ export class LineWriter {
   write(text: string, isKept: boolean): void {
     const bytes = Buffer.from(text)
     if (!this.#makeRoom(bytes.length, isKept)) return this.#drop()
-    this.#waiting.push({ bytes, isKept, tells: this.#tells })
+    this.#waiting.push({ bytes, isKept, reports: this.#reports })
     this.#waitingBytes += bytes.length
     if (this.#isBusy) return
     this.#isBusy = true
@@ -106,7 +106,7 @@ export class LineWriter {
 
   #drop(lines = 1): void {
     this.#dropped += lines
-    this.#untold += lines
+    this.#unreported += lines
   }
 
   #turn(): void {
@@ -146,17 +146,17 @@ export class LineWriter {
 
   #dropWaiting(): void {
     this.#drop(this.#waiting.filter((line) => !line.isKept).length)
-    this.#waiting = this.#waiting.filter((line) => line.isKept && line.tells === 0)
+    this.#waiting = this.#waiting.filter((line) => line.isKept && line.reports === 0)
     this.#waitingBytes = this.#waiting.reduce((sum, { bytes }) => sum + bytes.length, 0)
   }
 
-  /** Whether a line waits. What was dropped is told behind the lines that waited then. */
+  /** Whether a line waits. What was dropped is reported behind the lines that waited then. */
   #hasMore(): boolean {
     const isRoom = this.#waitingBytes <= MAX_WAITING_BYTES / 2
-    if (this.#untold > 0 && isRoom && !this.#waiting.some(({ tells }) => tells > 0)) {
-      this.#tells = this.#untold
-      this.#tell(this.#untold)
-      this.#tells = 0
+    if (this.#unreported > 0 && isRoom && !this.#waiting.some(({ reports }) => reports > 0)) {
+      this.#reports = this.#unreported
+      this.#report(this.#unreported)
+      this.#reports = 0
     }
     return this.#waiting.length > 0
   }
@@ -180,17 +180,17 @@ export class LineWriter {
     this.#remove(lines)
     if (left === 0) return
     // The rest of a line that is written in part is kept, so that the next line does not begin in the middle of it.
-    const { bytes, tells } = this.#waiting[0]
-    this.#waiting[0] = { bytes: bytes.subarray(left), isKept: true, tells: 0 }
+    const { bytes, reports } = this.#waiting[0]
+    this.#waiting[0] = { bytes: bytes.subarray(left), isKept: true, reports: 0 }
     this.#waitingBytes -= left
-    this.#untold -= tells
+    this.#unreported -= reports
   }
 
   /** The first ones, which are written. */
   #remove(lines: number): void {
-    for (const { bytes, tells } of this.#waiting.splice(0, lines)) {
+    for (const { bytes, reports } of this.#waiting.splice(0, lines)) {
       this.#waitingBytes -= bytes.length
-      this.#untold -= tells
+      this.#unreported -= reports
     }
   }
 }

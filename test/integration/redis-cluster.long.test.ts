@@ -136,9 +136,9 @@ it('a slot with 60,000 keys that redis-cli moves costs no request', { timeout: T
   const place = `127.0.0.1:${redis.nodes[0].port}`
   const check = `redis-cli --cluster check ${place}`.split(' ')
   await eventually('all nodes of Redis agree', async () => (await runToEnd({ command: check })).code === 0)
-  const reshard = `redis-cli --cluster reshard ${place} --cluster-yes --cluster-timeout 300000`
+  const reshard = `redis-cli --cluster reshard ${place} --cluster-yes --cluster-timeout 300000 --cluster-pipeline 500`
   const which = `--cluster-from ${names[0]} --cluster-to ${names[1]} --cluster-slots ${(slot % SLOTS) + 1}`
-  const { code, output } = await runToEnd({ command: `${reshard} ${which}`.split(' ') })
+  const { code, output } = await runToEnd({ command: `${reshard} ${which}`.split(' ') }, AUDITED_MS)
   expect(code, output).toBe(0)
   expect(Number(await clients[1].call('CLUSTER', 'COUNTKEYSINSLOT', String(slot)))).toBeGreaterThan(KEYS_IN_SLOT)
   await sent(stage)

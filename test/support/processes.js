@@ -107,10 +107,10 @@ export async function terminate(process, timeoutMs = STOP_TIMEOUT_MS) {
   return exit
 }
 
-/** A command to its end. @param {LaunchOptions} options @returns {Promise<Exit & { stdout: string }>} */
-export async function runToEnd(options) {
+/** A command to its end. @param {LaunchOptions} options @param {number} [timeoutMs] @returns {Promise<Exit & { stdout: string }>} */
+export async function runToEnd(options, timeoutMs = START_TIMEOUT_MS) {
   const started = launch(options)
-  const exit = await Promise.race([started.exited, sleep(START_TIMEOUT_MS, null, { ref: false })])
+  const exit = await Promise.race([started.exited, sleep(timeoutMs, null, { ref: false })])
   if (exit !== null) return { ...exit, stdout: started.stdout() }
   await kill(started)
   throw new Error(`${options.command.join(' ')} did not end in time:\n${started.output()}`)

@@ -8,14 +8,13 @@ FROM ${BASE} AS build
 WORKDIR /build
 # The manifests first: while they stay as they are, so does the layer with the packages.
 COPY package.json package-lock.json ./
-# No install script is needed: simdjson's is left out of the image, too.
+# No install script is needed.
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
-COPY bin/build.js bin/build-console.js bin/node-version.js bin/
+COPY tsconfig.json ./
+COPY bin bin
 COPY src src
 RUN npm run build
-# Packages that the running service loads. The optional ones stay out: simdjson is a second opinion that wants a compiler,
-# and piscina does without its native part.
+# Packages that the running service loads. The optional ones stay out: piscina does without its native part.
 RUN npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 COPY deploy/image/prune.js deploy/image/
 RUN node deploy/image/prune.js node_modules

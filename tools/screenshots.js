@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { launchChromium, loadScenes } from './console-scenes.js'
+import { launchChromium, loadScenes } from '../test/support/load-scenes.js'
 
 const { values: flags } = parseArgs({
   options: {

@@ -11,7 +11,7 @@ import { build } from 'esbuild'
 
 const here = import.meta.dirname
 const dist = resolve(process.argv[2] ?? join(here, 'dist'))
-const tsc = join(here, '../../node_modules/.bin/tsc')
+const tools = join(here, '../../tools/run.js')
 const SCRIPT = 'sluice.min.js'
 const { version, homepage } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 
@@ -52,7 +52,7 @@ async function bundle(options) {
 /** What a program that requires the package compiles against has to end in .cts, and so has what that refers to. */
 function writeTypes() {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-client-'))
-  execFileSync(tsc, ['-p', here, '--outDir', folder], { stdio: 'inherit', shell: process.platform === 'win32' })
+  execFileSync(process.execPath, [tools, 'tsc', '-p', here, '--outDir', folder], { stdio: 'inherit' })
   for (const name of ['index', 'file', 'types']) {
     const text = readFileSync(join(folder, `${name}.d.ts`), 'utf8')
     writeFileSync(join(dist, `${name}.d.ts`), text.replaceAll(".ts'", ".js'"))

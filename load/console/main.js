@@ -3,7 +3,7 @@
 // second they draw while a thousand events a second come in. docs/console.md has the figures.
 
 import { parseArgs } from 'node:util'
-import { launchChromium, loadScenes } from '../../tools/console-scenes.js'
+import { launchChromium, loadScenes } from '../../test/support/load-scenes.js'
 import { table } from '../bench/report.js'
 
 const { values: flags } = parseArgs({
@@ -17,7 +17,7 @@ const SHOWN = ['now', 'events-list', 'refused', 'apps', 'portal-overview']
 const { SCENES } = await loadScenes()
 const browser = await launchChromium()
 
-/** @param {import('playwright-core').CDPSession} session @returns {Promise<Record<string, number>>} */
+/** @param {import('../../test/support/load-scenes.js').Session} session @returns {Promise<Record<string, number>>} */
 async function metricsOf(session) {
   const { metrics } = await session.send('Performance.getMetrics')
   return Object.fromEntries(metrics.map(({ name, value }) => [name, value]))

@@ -25,7 +25,7 @@ export interface Decoder {
 export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): Decoder {
   if (name === 'scanner') return new ScanningDecoder(memory)
   const simdjson = loadSimdjson()
-  if (simdjson === null) throw new Error('the optional package simdjson is not installed, or did not compile')
+  if (simdjson === null) throw new Error('the package simdjson is not installed, or did not compile')
   const explain = explainBy(memory, (body, nowMs, words, at) => validateWithSimdjson(simdjson, body, nowMs, words, at))
   // simdjson decides on every body, so there is no second step.
   const scanner = new Scanner(memory)

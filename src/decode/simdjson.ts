@@ -1,5 +1,5 @@
-// The second decoder: simdjson checks the grammar, and the validator the schema. The package is optional, since its
-// installation compiles it. Of its functions only `isValid` is used, and only its yes is trusted.
+// The second decoder: simdjson checks the grammar, and the validator the schema. The package is an optional peer, since
+// its installation compiles it. Of its functions only `isValid` is used, and only its yes is trusted.
 
 import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ interface Simdjson {
   isValid(text: string): boolean
 }
 
-/** The package, or null where it did not compile. */
+/** The package, or null where it is not installed. */
 export function loadSimdjson(): Simdjson | null {
   try {
     return createRequire(import.meta.url)('simdjson') as Simdjson

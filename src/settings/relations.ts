@@ -30,7 +30,9 @@ export function relationMistakes(values: Values, machine: Machine): string[] {
     mistakes.push('SLUICE_DRAIN_DELAY_SECONDS: must be less than SLUICE_SHUTDOWN_SECONDS, which it is part of')
   }
   if (values.SLUICE_DECODER === 'simdjson' && !machine.simdjsonAvailable()) {
-    mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
+    mistakes.push(
+      'SLUICE_DECODER: simdjson is not installed; npm install simdjson@0.9.2 compiles it, with python3, make and g++',
+    )
   }
   const publicTls = pairMistakes('SLUICE_TLS_CERT', 'SLUICE_TLS_KEY', values, machine)
   return [...mistakes, ...publicTls, ...redisMistakes(values, machine), ...natsMistakes(values, machine)]

@@ -122,7 +122,11 @@ export const SETTINGS = {
     { fallback: 1, min: 1, max: MAX_PROCESSES },
     'worker processes on one port, each with its own ring and threads; more than 1 needs REDIS_URL and NATS_URL',
   ),
-  SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'what checks bodies; simdjson is an optional package, and much slower'),
+  SLUICE_DECODER: oneOf(
+    DECODERS,
+    'scanner',
+    'what checks bodies; simdjson is a package of its own (npm install simdjson), and much slower',
+  ),
   SLUICE_PARTITIONS: wholeNumber(
     { fallback: 16, min: 1, max: 1024 },
     'subjects that NATS messages are spread over; all nodes need the same number, and it must never change',

@@ -120,8 +120,8 @@ ${CALLS}`
 
 describe('types', () => {
   const TSC = {
-    5: [process.execPath, join(ROOT, 'tools/run.js'), 'tsc'],
-    7: [join(ROOT, 'node_modules/.bin/tsc')],
+    5: [join(ROOT, 'test/node_modules/.bin/tsc')],
+    7: [process.execPath, join(ROOT, 'tools/run.js'), 'tsc'],
   }
   // TypeScript 7 knows node10 no more.
   it.each([

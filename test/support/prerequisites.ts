@@ -7,6 +7,7 @@ import type { TestProject } from 'vitest/node'
 
 /** Each installs packages of its own. */
 const TOOLS = resolve(import.meta.dirname, '../../tools/run.js')
+const TESTS = resolve(import.meta.dirname, '../install.js')
 const EXAMPLES = resolve(import.meta.dirname, '../../examples/start.js')
 
 /** Each with the Debian package it comes in. */
@@ -44,7 +45,7 @@ done
 `
 
 export default function installPrerequisites({ name: project }: TestProject): void {
-  runInstaller(TOOLS)
+  for (const installer of [TOOLS, TESTS]) runInstaller(installer)
   if (project === 'long' || project === 'examples') runInstaller(EXAMPLES)
   const programs = Object.entries(project === 'long' ? { ...PROGRAMS, [CHROMIUM]: CHROMIUM } : PROGRAMS)
   const missing = programs.filter(([name]) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined)

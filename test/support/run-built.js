@@ -10,8 +10,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** @param {string} name of its folder, which has a main.ts and a tsconfig.json */
 export async function runBuilt(name) {
   const built = join(root, '.cache', name)
-  const compiler = join(root, 'node_modules', '.bin', 'tsc')
-  const { status } = spawnSync(compiler, ['-p', join('test', name, 'tsconfig.json')], { cwd: root, stdio: 'inherit' })
+  const compiler = ['tools/run.js', 'tsc', '-p', join('test', name, 'tsconfig.json')]
+  const { status } = spawnSync(process.execPath, compiler, { cwd: root, stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
   // Where the built sources look for it.
   const scripts = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>

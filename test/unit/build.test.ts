@@ -15,9 +15,11 @@ let folder: string
 beforeAll(async () => {
   tree = await mkdtemp(join(tmpdir(), 'sluice-build-'))
   folder = tree
-  const builders = ['bin/build.js', 'bin/build-console.js', 'bin/node-version.js']
-  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
-  for (const name of [...builders, ...settings, 'src/console/web/tsconfig.json', 'src/console/web/index.html']) {
+  await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true, preserveTimestamps: false })
+  for (const name of await readdir(join(folder, 'bin'), { recursive: true }))
+    await utimes(join(folder, 'bin', name), LONG_AGO, LONG_AGO)
+  const settings = ['package.json', 'package-lock.json', 'tsconfig.json']
+  for (const name of [...settings, 'src/console/web/tsconfig.json', 'src/console/web/index.html']) {
     await cp(join(ROOT, name), join(folder, name))
     await utimes(join(folder, name), LONG_AGO, LONG_AGO)
   }
@@ -30,7 +32,7 @@ beforeAll(async () => {
   await source('console/web/style.css', faces.join('\n'))
   for (const name of ['inter', 'mono']) await source(`console/web/fonts/${name}.woff2`, name)
   await source('console/web/fonts/OFL-Face.txt', 'the licence of a font')
-  await source('decode/assembly/scanner.ts', 'export function one(): i32 { return 1 }')
+  await source('decode/assembly/scanner.ts', '// Its WebAssembly lies in bin/.')
   build()
 })
 afterAll(() => rm(tree, { recursive: true }))
@@ -99,10 +101,11 @@ it('leaves nothing of a source that was deleted or moved, in its old place or it
 })
 
 it('fails again where the last build failed, until the source is mended', async () => {
-  await source('main.ts', "export const wrong: number = 'text'", new Date())
-  expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('TS2322') })
-  expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('TS2322') })
-  expect(await inDist('main.js')).toContain("console.log('main')")
+  await source('main.ts', 'export const wrong number', new Date())
+  const failure = { status: 1, said: expect.stringContaining('src/main.ts:1:19:') }
+  expect(build()).toMatchObject(failure)
+  expect(build()).toMatchObject(failure)
+  expect(await inDist('main.js')).toContain('console.log("main")')
 })
 
 it('gives a changed page new names, and its index.html names them', async () => {
@@ -114,4 +117,13 @@ it('gives a changed page new names, and its index.html names them', async () => 
   expect(page).not.toBe(before)
   const [, script] = /src="\/(assets\/[^"]+)"/.exec(page) ?? []
   expect(await inDist(`console/${script}`)).toContain('two')
+})
+
+it('lets an older build stand where the packages to make it anew are missing, and says so', async () => {
+  await rm(join(folder, 'node_modules'))
+  await source('main.ts', "console.log('changed')", new Date())
+  expect(build()).toMatchObject({ status: 0, said: expect.stringContaining('using the build in dist/ as it is') })
+  expect(await inDist('main.js')).toContain('console.log("main")')
+  await rm(join(folder, 'dist'), { recursive: true })
+  expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('building needs esbuild') })
 })

@@ -88,8 +88,8 @@ describe('the README', () => {
 })
 
 describe('the table of the packages', () => {
-  const { dependencies, optionalDependencies } = JSON.parse(read('package.json')) as Record<string, object>
-  const needed = Object.keys({ ...dependencies, ...optionalDependencies })
+  const { dependencies, peerDependencies } = JSON.parse(read('package.json')) as Record<string, object>
+  const needed = Object.keys({ ...dependencies, ...peerDependencies })
   const named = rowsUnder('## The packages', read('docs/supply-chain.md')).flatMap(
     ([names]) => names.match(/[^`, ]+(?=`)/g) ?? [],
   )

@@ -1,19 +1,14 @@
 // What a decoder leaves in memory and in the words, and what it allocates.
 
 import { expect, test } from 'vitest'
-import { createDecoder, type DecoderName, simdjsonAvailable } from '../../../src/decode/decoder.ts'
+import { createDecoder, type DecoderName } from '../../../src/decode/decoder.ts'
 import { type Validation } from '../../../src/decode/verdict.ts'
 import { DECODED_WORDS, FIELD } from '../../../src/ring/layout.ts'
 import { createMemory, endOfBodies, LOOK_AHEAD_BYTES } from '../../../src/ring/memory.ts'
 import { decodeWith } from '../../support/decode.ts'
 import { bodyOf, event, NOW_MS } from './bodies.ts'
 
-const ENGINES: DecoderName[] = simdjsonAvailable() ? ['scanner', 'simdjson'] : ['scanner']
-
-// Where it did not compile, the end of the run names this test, and with it those that are missing.
-test.skipIf(!simdjsonAvailable())('simdjson is here, and held to all that follows', () => {
-  expect(ENGINES).toContain('simdjson')
-})
+const ENGINES: DecoderName[] = ['scanner', 'simdjson']
 
 interface Decoded {
   readonly answer: Validation | null

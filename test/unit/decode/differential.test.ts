@@ -34,12 +34,13 @@ test('scanner, validator and JSON.parse agree on every body, whole or damaged', 
 
 const simdjson = loadSimdjson()
 
-test.skipIf(simdjson === null)('simdjson, its no asked again, agrees with JSON.parse on grammar', () => {
+test('simdjson, its no asked again, agrees with JSON.parse on grammar', () => {
+  if (simdjson === null) throw new Error('simdjson did not compile in test/: it wants python3, make and g++')
   const disagreed: string[] = []
   for (let index = 0; index < CASES / 10; index++) {
     const random = seededRandom(SEED + index)
     const body = damaged(random, Buffer.from(randomBody(random)))
-    if (simdjson !== null && isJson(simdjson, body) !== parses(body)) disagreed.push(`SLUICE_TEST_SEED=${SEED + index}`)
+    if (isJson(simdjson, body) !== parses(body)) disagreed.push(`SLUICE_TEST_SEED=${SEED + index}`)
   }
   expect(disagreed).toEqual([])
 })

@@ -6,9 +6,11 @@ import { join, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 
-const root = resolve(import.meta.dirname, '..')
+/** @typedef {import('playwright-core').CDPSession} Session */
 
-/** @returns {Promise<typeof import('../test/support/console-scenes.ts')>} */
+const root = resolve(import.meta.dirname, '../..')
+
+/** @returns {Promise<typeof import('./console-scenes.ts')>} */
 export async function loadScenes() {
   const outfile = join(root, '.cache', 'screenshots', 'console-scenes.mjs')
   const source = join(root, 'test', 'support', 'console-scenes.ts')

@@ -1,0 +1,16 @@
+// What is written in AssemblyScript: its source and its place in dist/, from src/ and dist/, and the WebAssembly that it was
+// compiled to. This is kept in the repository, since the compiler weighs 100 MB: bin/build-wasm.js.
+
+import { join } from 'node:path'
+
+const kept = join(import.meta.dirname, 'wasm')
+
+/** @type {readonly { readonly source: string, readonly output: string, readonly kept: string }[]} */
+export const ASSEMBLED = [
+  {
+    source: join('decode', 'assembly', 'scanner.ts'),
+    output: join('decode', 'scanner.wasm'),
+    kept: join(kept, 'scanner.wasm'),
+  },
+  { source: join('lib', 'assembly', 'crc32c.ts'), output: join('lib', 'crc32c.wasm'), kept: join(kept, 'crc32c.wasm') },
+]

@@ -34,9 +34,10 @@ it('the tarball of npm pack, installed elsewhere, serves, and its printed curl l
   await mkdir(elsewhere)
   await writeFile(join(elsewhere, 'package.json'), '{}')
   npm(elsewhere, 'install', '--prefer-offline', join(folder, tarball))
-  expect(await readdir(join(elsewhere, 'node_modules')), 'what compiles comes only where it is asked for').not.toContain(
-    'simdjson',
-  )
+  expect(
+    await readdir(join(elsewhere, 'node_modules')),
+    'what compiles comes only where it is asked for',
+  ).not.toContain('simdjson')
 
   const service = spawn('npx', ['--no', 'sluice', 'serve'], {
     cwd: elsewhere,

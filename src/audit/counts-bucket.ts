@@ -7,7 +7,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import type { Alert } from '../contract/alert.ts'
 import { Bucket } from '../nats/bucket.ts'
 import { COUNTS_BUCKET } from '../nats/store-names.ts'
-import { addAlerts } from './stored-alerts.ts'
+import { addAlerts, forgetAlerts } from './stored-alerts.ts'
 import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 /**
@@ -30,6 +30,8 @@ export interface Entry {
 export class CountsBucket {
   readonly #bucket: KV
   readonly #entries: Bucket
+  /** Older alerts were looked at. */
+  #alertsFrom = 1
 
   /** Creates the bucket if there is none. Rejects with why it cannot be used. */
   static async open(connection: NatsConnection, replicas: number): Promise<CountsBucket> {
@@ -48,6 +50,11 @@ export class CountsBucket {
   /** Each alert once, whoever adds it again. */
   addAlerts(appId: string, alerts: readonly Alert[], nowMs: number): Promise<void> {
     return addAlerts(this.#entries, appId, alerts, nowMs)
+  }
+
+  /** Some of those that are too old, of apps that have no newer one. */
+  async forgetAlerts(nowMs: number): Promise<void> {
+    this.#alertsFrom = await forgetAlerts(this.#entries, this.#alertsFrom, nowMs)
   }
 
   async read(partition: number): Promise<Entry> {

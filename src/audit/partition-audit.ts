@@ -156,6 +156,7 @@ export class PartitionAudit {
         decided.push(...alerts)
       }
     }
+    if (partition === 0) await bucket.forgetAlerts(nowMs)
     if (decided.length === 0) return
     this.#revision = await bucket.write(partition, totals.save(), this.#revision)
     for (const alert of decided) onAlert(alert)

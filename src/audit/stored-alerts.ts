@@ -2,13 +2,16 @@
 
 import type { KV } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { type Alert, joinAlerts, parseAlerts } from '../contract/alert.ts'
+import { ALERTS_KEPT_MS, type Alert, joinAlerts, parseAlerts } from '../contract/alert.ts'
 import { isAppId } from '../contract/ids.ts'
+import { DAY_MS } from '../lib/spans.ts'
 import { Bucket } from '../nats/bucket.ts'
 import { COUNTS_BUCKET } from '../nats/store-names.ts'
 
 const PREFIX = 'alerts.'
 const MAX_ATTEMPTS = 10
+/** Looked at in one call. */
+const MAX_LOOKED_AT = 100
 
 /** Each alert once, whoever adds it again. Rejects where it is not known whether it is stored. */
 export async function addAlerts(bucket: Bucket, appId: string, alerts: readonly Alert[], nowMs: number): Promise<void> {
@@ -22,6 +25,23 @@ export async function addAlerts(bucket: Bucket, appId: string, alerts: readonly 
     if ((await bucket.write(PREFIX + appId, text, entry?.revision ?? 0)) === 'done') return
   }
   throw new Error(`the alerts of ${appId}: other writers came first each time`)
+}
+
+/**
+ * Deletes the entries of apps whose last alert is too old, from this revision on: the bucket has its entries in the order in
+ * which they were written. Returns the revision from which to go on next time.
+ */
+export async function forgetAlerts(bucket: Bucket, from: number, nowMs: number): Promise<number> {
+  let revision = from
+  for (let looked = 0; looked < MAX_LOOKED_AT; looked++) {
+    const entry = await bucket.readNext(`${PREFIX}*`, revision)
+    // A day more, whatever the clocks say.
+    if (entry === null || entry.writtenAtMs >= nowMs - ALERTS_KEPT_MS - DAY_MS) break
+    // Where it was written meanwhile, it has another revision, and stays.
+    if (entry.text !== null) await bucket.write(entry.key, null, entry.revision)
+    revision = entry.revision + 1
+  }
+  return revision
 }
 
 /** Of one app, or of all (null). away: they cannot be read now. */

@@ -3,8 +3,8 @@
 
 import { idOfName } from './ids.ts'
 
-/** Alerts are kept for so long. */
-export const ALERTS_KEPT_DAYS = 35
+/** Alerts are kept for so long: 35 days. */
+export const ALERTS_KEPT_MS = 35 * 86_400_000
 /** Of an app, the newest. A day raises at most ten steps, and clears them. */
 export const MAX_ALERTS_OF_APP = 500
 
@@ -46,7 +46,7 @@ export function joinAlerts(older: readonly Alert[], newer: readonly Alert[], now
   const byId = new Map(newer.map((alert) => [alert.id, alert]))
   // What was raised first stays.
   for (const alert of older) byId.set(alert.id, alert)
-  const oldest = new Date(nowMs - ALERTS_KEPT_DAYS * 86_400_000).toISOString()
+  const oldest = new Date(nowMs - ALERTS_KEPT_MS).toISOString()
   return [...byId.values()]
     .filter(({ at }) => at >= oldest)
     .toSorted((one, other) => (one.at < other.at ? -1 : 1))

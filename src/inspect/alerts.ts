@@ -1,7 +1,7 @@
 // The alerts that were decided since some time, of one app or of all.
 
 import type { Alerts } from '../contract/admin/alerts.ts'
-import type { Alert } from '../contract/alert.ts'
+import { ALERTS_KEPT_MS, type Alert } from '../contract/alert.ts'
 import { isUuid } from '../contract/ids.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 
@@ -25,6 +25,7 @@ export async function alertsSince(
   read: ReadAlerts,
   appId: string | null,
   { since, after, limit }: AlertQuestion,
+  nowMs: number,
 ): Promise<Alerts | 'away' | { readonly mistake: string }> {
   const sinceMs = since === null ? 0 : parseTimestamp(since, { needsZone: true })
   if (sinceMs === null) return { mistake: 'since: must be a date and time with its zone, such as 2026-12-31T00:00:00Z' }
@@ -33,7 +34,7 @@ export async function alertsSince(
   if (alerts === 'away') return 'away'
   const last = alerts.find(({ id }) => id === after)
   const afterMs = last === undefined ? 0 : Date.parse(last.at) - OUT_OF_ORDER_MS
-  const oldest = new Date(Math.max(sinceMs, afterMs)).toISOString()
+  const oldest = new Date(Math.max(sinceMs, afterMs, nowMs - ALERTS_KEPT_MS)).toISOString()
   const found = alerts
     .filter((alert) => alert.at >= oldest && alert !== last)
     .toSorted((one, other) => (one.at < other.at ? -1 : 1))

@@ -231,11 +231,8 @@ export class OwnInquiries implements Inquiries {
     const appId = scope === 'all' ? asked.get('app') || null : scope.appId
     const limit = countIn(asked, 'limit', { most: MAX_ALERTS_SHOWN, standard: MAX_ALERTS_SHOWN })
     if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
-    const found = await alertsSince(readAlerts, appId, {
-      since: asked.get('since') || null,
-      after: asked.get('after') || null,
-      limit,
-    })
+    const question = { since: asked.get('since') || null, after: asked.get('after') || null, limit }
+    const found = await alertsSince(readAlerts, appId, question, this.#timers.nowMs())
     if (found === 'away') return problemOf(503, 'unavailable', 'the alerts cannot be read: NATS is away')
     if ('mistake' in found) return problemOf(400, 'bad_request', found.mistake)
     return { status: 200, json: JSON.stringify(found) }

@@ -86,6 +86,18 @@ export class Bucket {
     }
   }
 
+  /** The entry that was written first, of the revisions from this one on; null: there is none. Rejects where it cannot be read. */
+  async readNext(keys: string, from: number): Promise<(StoredEntry & { readonly writtenAtMs: number }) | null> {
+    const manager = await jetstreamManager(this.connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const prefix = `$KV.${this.name}.`
+    const query = { seq: from, next_by_subj: prefix + keys }
+    const found = await manager.streams.getMessage(streamOfBucket(this.name), query)
+    if (found === null) return null
+    // The mark of a deletion has no data.
+    const text = found.data.length > 0 ? found.string() : null
+    return { key: found.subject.slice(prefix.length), revision: found.seq, text, writtenAtMs: found.time.getTime() }
+  }
+
   /**
    * Stores a text under a key, or deletes the entry where `text` is null. 'beaten': the entry no longer has `revision`,
    * which is 0 for a key that was never written. Rejects where it is not known whether the write happened.

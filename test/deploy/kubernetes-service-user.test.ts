@@ -7,6 +7,7 @@ import { Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { CountsBucket } from '../../src/audit/counts-bucket.ts'
+import { readAlerts } from '../../src/audit/stored-alerts.ts'
 import { PartitionTotals } from '../../src/audit/totals.ts'
 import { connectNats } from '../../src/nats/connection.ts'
 import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
@@ -22,6 +23,7 @@ import {
 import { metricsOf } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { eventually, makeFolder, runCommand, type Service, startService } from '../support/service.ts'
+import { anAlert } from '../unit/inspect/reports.ts'
 
 const production = await buildKustomization('deploy/overlays/production')
 const APP_KEY = 'ak_shop'
@@ -131,6 +133,11 @@ describe("production's user of the nodes", () => {
     const { saved, revision } = await counts.read(1000)
     expect([saved, revision]).toEqual([null, 0])
     await counts.write(1000, new PartitionTotals('2026-01-01T00:00:00Z', null).save(), 0)
+    const alert = anAlert({ at: new Date().toISOString() })
+    await counts.addAlerts('shop', [alert], Date.now())
+    expect([await readAlerts(node, 'shop'), await readAlerts(node, null)]).toEqual([[alert], [alert]])
+    await counts.forgetAlerts(Date.now() + 37 * 86_400_000)
+    expect(await readAlerts(node, null)).toEqual([])
     const messages = node.subscribe('sluice.console.request', { max: 1 })
     await node.flush()
     const other = await open(urlOf(nats.servers, 'sluice2'))

@@ -7,8 +7,10 @@ import { Kvm } from '@nats-io/kv'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CountsBucket } from '../../src/audit/counts-bucket.ts'
+import { readAlerts } from '../../src/audit/stored-alerts.ts'
 import { PartitionTotals, type SavedTotals } from '../../src/audit/totals.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { anAlert } from '../unit/inspect/reports.ts'
 
 let nats: NatsServer
 let connection: NatsConnection
@@ -67,4 +69,39 @@ it('says what to do where the sums of too many apps do not fit into a message, a
     /^the sums of its 20000 apps take \d+ bytes, and NATS takes 1048576 in one message: set max_payload to 8MB on all NATS/,
   )
   expect(await bucket.read(6)).toEqual({ saved: some, revision })
+})
+
+it('forgets the alerts of apps that had none for 35 days, and keeps those of others and the totals', async () => {
+  const DAY_MS = 86_400_000
+  const nowMs = Date.now()
+  const totals = await bucket.read(3)
+  const idOf = (number: number): string => `00000000-0000-5000-8000-${String(number).padStart(12, '0')}`
+  const add = async (appId: string, number: number): Promise<void> =>
+    await bucket.addAlerts(
+      appId,
+      [anAlert({ id: idOf(number), app_id: appId, at: new Date(nowMs).toISOString() })],
+      nowMs,
+    )
+  const appsWithAlerts = async (): Promise<string[]> => {
+    const alerts = await readAlerts(connection, null)
+    return alerts === 'away' ? expect.fail() : alerts.map(({ app_id: appId }) => appId).toSorted()
+  }
+  // More than one call looks at.
+  const apps = Array.from({ length: 150 }, (_, at) => `app-${String(at).padStart(3, '0')}`)
+  for (const [at, appId] of apps.entries()) await add(appId, at)
+  await bucket.forgetAlerts(nowMs + 35 * DAY_MS)
+  expect(await appsWithAlerts()).toEqual(apps)
+  await bucket.forgetAlerts(nowMs + 37 * DAY_MS)
+  expect(await appsWithAlerts()).toEqual(apps.slice(100))
+  await bucket.forgetAlerts(nowMs + 37 * DAY_MS)
+  expect(await appsWithAlerts()).toEqual([])
+  expect(await readAlerts(connection, 'app-000')).toEqual([])
+  expect(await bucket.read(3)).toEqual(totals)
+  // One that comes back is stored again. Another auditor begins with the marks of what is deleted.
+  await add('app-000', 1000)
+  const other = await CountsBucket.open(connection, 1)
+  await other.forgetAlerts(nowMs + 37 * DAY_MS)
+  expect(await appsWithAlerts()).toEqual(['app-000'])
+  await other.forgetAlerts(nowMs + 37 * DAY_MS)
+  expect(await appsWithAlerts()).toEqual([])
 })

@@ -2,11 +2,10 @@
 // them is decided again after it, under the same ids.
 
 import type { AppDirectory } from '../../apps/app.ts'
-import { ALERTS_KEPT_DAYS, type Alert, joinAlerts, parseAlerts } from '../../contract/alert.ts'
+import { ALERTS_KEPT_MS, type Alert, joinAlerts, parseAlerts } from '../../contract/alert.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { slices } from '../../lib/slices.ts'
-import { DAY_MS } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import { decideAlerts, isStanding, isWorthKeeping, type StandingAlerts } from '../alerts.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
@@ -79,7 +78,7 @@ export class OwnAlerts {
       for await (const appIds of slices(limiter.appIds(), SLICE_APPS, timers)) {
         for (const appId of appIds) this.#decide(appId)
       }
-      this.#forgetOld(timers.nowMs() - ALERTS_KEPT_DAYS * DAY_MS)
+      this.#forgetOld(timers.nowMs() - ALERTS_KEPT_MS)
     } finally {
       this.#isDeciding = false
     }

@@ -32,7 +32,7 @@ test('a message of a spool counts, and is not called a doubt that was not settle
   let late = 0
   const audit = await PartitionAudit.open(
     {
-      partition: 0,
+      partition: 1,
       connection: {} as NatsConnection,
       bucket: { read: () => Promise.resolve({ saved, revision: 1 }) } as unknown as CountsBucket,
       redis: { call: () => Promise.resolve('away') } as unknown as RedisLink,
@@ -77,7 +77,11 @@ async function alerting(saved: SavedTotals, bucket: Partial<CountsBucket>, onAle
     {
       partition: 0,
       connection: {} as NatsConnection,
-      bucket: { read: () => Promise.resolve({ saved, revision: 1 }), ...bucket } as unknown as CountsBucket,
+      bucket: {
+        read: () => Promise.resolve({ saved, revision: 1 }),
+        forgetAlerts: () => Promise.resolve(),
+        ...bucket,
+      } as unknown as CountsBucket,
       redis: { call: () => Promise.resolve('away') } as unknown as RedisLink,
       timers,
       onBadMessage: none,
@@ -99,10 +103,17 @@ async function alerting(saved: SavedTotals, bucket: Partial<CountsBucket>, onAle
 
 test('an alert, and its end when its day turns, are told once', async () => {
   const told: string[] = []
-  const bucket = { addAlerts: () => Promise.resolve(), write: () => Promise.resolve(2) }
+  const asked: number[] = []
+  const bucket = {
+    addAlerts: () => Promise.resolve(),
+    write: () => Promise.resolve(2),
+    forgetAlerts: (nowMs: number) => Promise.resolve(void asked.push(nowMs)),
+  }
   const round = await alerting(used, bucket, ({ state, percent }) => told.push(`${state} ${percent}`))
   for (let seconds = -30; seconds < 20 * 60; seconds += 15) await round((MIDNIGHT * 60 + seconds) * 1000)
   expect(told).toEqual(['raised 50', 'cleared 50'])
+  // Also where nothing was decided.
+  expect([asked.length, asked[0]]).toEqual([82, (MIDNIGHT * 60 - 30) * 1000])
 })
 
 test('an alert that could not be stored is not saved as told, and the next auditor decides the same one', async () => {

@@ -2,7 +2,8 @@
 # docs/container.md says how to build and run it, and what was tried.
 
 # Debian 13, because the HTTP acceptor's binary for Node 24 wants glibc 2.38 or later; Alpine has another C library.
-ARG BASE=node:24-trixie-slim
+# By digest, of all its platforms: a build of tomorrow begins with what was tried.
+ARG BASE=node:24.21.0-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe
 
 FROM ${BASE} AS build
 WORKDIR /build

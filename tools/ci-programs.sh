@@ -2,14 +2,13 @@
 # Installs what the long tests want beside the packages of Debian, and names them as not run without: for CI, as root, with Go.
 set -euo pipefail
 
-ENVOY=1.36.2
-KUBECTL=v1.34.1
+source "$(dirname "$0")/versions.sh"
 
 # Under names that change with no release of ours.
 export GOBIN=/usr/local/bin
-go install go.k6.io/k6@latest
-go install github.com/nats-io/nats-server/v2@latest
-go install github.com/tetratelabs/func-e@latest
+go install "go.k6.io/k6@$K6"
+go install "github.com/nats-io/nats-server/v2@$NATS"
+go install "github.com/tetratelabs/func-e@$FUNC_E"
 
 apt-get update -q
 apt-get install -yq --no-install-recommends ca-certificates curl prometheus-alertmanager

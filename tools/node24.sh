@@ -5,6 +5,7 @@
 set -euo pipefail
 
 least_glibc=2.38
+source "$(dirname "$0")/versions.sh"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/sluice/node24
 
 say() { echo "node24: $*" >&2; }
@@ -33,8 +34,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 say "fetching Node 24 for $arch"
-npm pack --silent "node-linux-$arch@24" > /dev/null
-tar xzf "node-linux-$arch"-24*.tgz
+npm pack --silent "node-linux-$arch@$NODE24" > /dev/null
+tar xzf "node-linux-$arch-$NODE24.tgz"
 mkdir -p tree/bin
 mv package/bin/node tree/bin/node
 

@@ -6,6 +6,7 @@ set -euo pipefail
 BASE=localhost/node:24-trixie-slim
 IMAGE=localhost/sluice:try
 repository=$(cd "$(dirname "$0")/../.." && pwd)
+source "$repository/tools/versions.sh"
 folder=$(mktemp -d "${TMPDIR:-/tmp}/sluice-image-XXXXXX")
 servers=()
 
@@ -40,8 +41,8 @@ make_base() {
   debootstrap --variant=minbase trixie "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$folder/debootstrap.log"
   rm -rf "$root"/usr/share/{doc,man,locale,info}/* "$root"/var/{cache/apt,lib/apt/lists,log}/*
   mkdir "$folder/packages" && cd "$folder/packages"
-  unpack "node-linux-$(node -p process.arch)@24" node
-  unpack npm@11 npm
+  unpack "node-linux-$(node -p process.arch)@$NODE24" node
+  unpack "npm@$NPM" npm
   cp node/bin/node "$root/usr/local/bin/node"
   mkdir -p "$root/usr/local/lib/node_modules" && mv npm "$root/usr/local/lib/node_modules/npm"
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"

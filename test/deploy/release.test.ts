@@ -24,7 +24,7 @@ interface Job {
   readonly needs?: string | string[]
   readonly 'timeout-minutes'?: number
   readonly permissions?: Readonly<Record<string, string>>
-  readonly strategy?: { readonly matrix: { readonly node: readonly number[] } }
+  readonly strategy?: { readonly matrix: { readonly node: readonly string[] } }
   readonly container?: string | object
   readonly steps?: readonly Step[]
 }
@@ -114,9 +114,61 @@ describe.each(workflows)('$name', ({ text, workflow }) => {
 
 it('each Node of package.json is checked', () => {
   const { check } = workflowOf('ci.yaml').jobs
-  expect(check.strategy?.matrix.node).toEqual([20, 22, 24, 25])
+  expect(check.strategy?.matrix.node.map((version) => Number.parseInt(version, 10))).toEqual([20, 22, 24, 25])
   const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
   expect(engines.node).toBe('20.12 - 20 || 22 || 24 - 25')
+})
+
+describe('what CI and the image fetch is of one version', () => {
+  const folders = ['.ci', 'tools', 'deploy/image']
+  const scripts = folders
+    .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`))
+    .filter((path) => /\.sh$|^\.ci\/run$/.test(path))
+    .map((path) => ({ path, text: read(path) }))
+  const versions = new Map(
+    [...read('tools/versions.sh').matchAll(/^(\w+)=(.*)$/gm)].map(([, name, version]) => [name, version]),
+  )
+
+  it('each package of Go and npm that a script fetches has the version of tools/versions.sh', () => {
+    for (const [name, version] of versions) expect(version, name).toMatch(/^v?\d+\.\d+\.\d+$/)
+    const fetched = scripts.flatMap(({ path, text }) =>
+      text
+        .split('\n')
+        .filter((line) => /\b(go install|npm pack|unpack) .*[\w")]@|@latest/.test(line))
+        .map((line) => ({ path, line: line.trim(), name: /@"?\$(\w+)/.exec(line)?.[1] ?? '' })),
+    )
+    expect(fetched.filter(({ name }) => !versions.has(name))).toEqual([])
+    // Two programs of Go by two scripts and one by one of them, and Node twice and npm.
+    expect(fetched.map(({ name }) => name).toSorted()).toEqual(
+      ['FUNC_E', 'K6', 'K6', 'NATS', 'NATS', 'NODE24', 'NODE24', 'NPM'].toSorted(),
+    )
+    const users = scripts.filter(({ text }) => /\$\{?(K6|NATS|FUNC_E|ENVOY|KUBECTL|NODE24|NPM)\b/.test(text))
+    for (const { path, text } of users) expect(text, path).toMatch(/^source .*versions\.sh"?$/m)
+  })
+
+  it('each image names its version, and the base of the published one its digest', () => {
+    const texts = [...files.map((name) => `.github/workflows/${name}`), 'Dockerfile', 'deploy/compose.yaml'].map(read)
+    const images = texts.flatMap((text) =>
+      [...text.matchAll(/^ *(?:(?:- )?image: |container: |ARG BASE=)(?!sluice:|\$\{\{ steps)(\S.*)$/gm)].map(
+        ([, image]) => image,
+      ),
+    )
+    expect(images.length).toBeGreaterThan(8)
+    const ofMatrix = workflowOf('ci.yaml').jobs['check'].strategy?.matrix.node ?? []
+    for (const version of ofMatrix) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+    for (const image of images) {
+      expect(image.replace('${{ matrix.node }}', ofMatrix[0])).toMatch(
+        /^[\w./-]+(:v?\d+\.\d+\.\d+(-[\w.-]+)?)(@sha256:[0-9a-f]{64})?$/,
+      )
+    }
+    for (const { text } of workflows) {
+      for (const [, version] of text.matchAll(/(?:go|node)-version: (.*)/g)) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+    }
+    const { NODE24 } = Object.fromEntries(versions)
+    const node = new RegExp(`^node:${NODE24}-trixie(-slim@sha256:[0-9a-f]{64})?$`)
+    const ofNode = images.filter((image) => image.startsWith('node:24'))
+    expect(ofNode.map((image) => image.replace(node, '$1') !== image)).toEqual([true, true, true])
+  })
 })
 
 describe('a release', () => {

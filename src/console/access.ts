@@ -32,8 +32,8 @@ export interface AccessOptions {
 /** What a request may do. */
 type Authority = 'all' | 'read'
 
-/** Why a request is refused; null: it is not. `off`: the console is not there at all. */
-export type Denial = 'off' | 'host' | 'origin' | 'token' | 'too many wrong tokens' | null
+/** Why a request is refused; null: it is not. `console_off`: the console is not there at all. */
+export type Denial = 'console_off' | 'foreign_host' | 'foreign_origin' | 'token_wanted' | 'too_many_tries' | null
 
 export class Access {
   #lastToken: string | null
@@ -86,30 +86,30 @@ export class Access {
   }
 
   /**
-   * For a page without content, and for the questions of the session: who asks need not show the token. `host` refuses
+   * For a page without content, and for the questions of the session: who asks need not show the token. `foreign_host` refuses
    * everything, since a page of the web can make a name of its own lead here.
    */
   screen(headers: IncomingHttpHeaders): Denial {
-    if (!this.#isOwnHost(headers)) return 'host'
-    if (!this.isOn) return 'off'
-    return isOwnOrigin(headers, this.#consoleOrigin) ? null : 'origin'
+    if (!this.#isOwnHost(headers)) return 'foreign_host'
+    if (!this.isOn) return 'console_off'
+    return isOwnOrigin(headers, this.#consoleOrigin) ? null : 'foreign_origin'
   }
 
   /** For whatever shows content. `address`: that of the client, to slow wrong tokens by. */
   check(headers: IncomingHttpHeaders, address = ''): Denial {
     const refusal = this.screen(headers)
     if (refusal !== null) return refusal
-    if (isCrossSite(headers)) return 'origin'
+    if (isCrossSite(headers)) return 'foreign_origin'
     const authority = this.#authorityOf(headers, address)
     return authority === 'all' || authority === 'read' ? null : authority
   }
 
   /** How the request shows that it may change something; or why it may not, if `check` lets it read. */
-  writer(headers: IncomingHttpHeaders): 'bearer token' | 'session' | 'read only' | 'origin' {
-    if (this.#authorityOf(headers, '') !== 'all') return 'read only'
+  writer(headers: IncomingHttpHeaders): 'bearer token' | 'session' | 'read_only' | 'foreign_origin' {
+    if (this.#authorityOf(headers, '') !== 'all') return 'read_only'
     if (bearerIn(headers) !== null) return 'bearer token'
     const { origin, host = '' } = headers
-    return origin !== undefined && isOriginOf(origin, host, this.#consoleOrigin) ? 'session' : 'origin'
+    return origin !== undefined && isOriginOf(origin, host, this.#consoleOrigin) ? 'session' : 'foreign_origin'
   }
 
   /** Keys of apps are shown to nobody else. */
@@ -118,7 +118,7 @@ export class Access {
   }
 
   /** The cookie that opens a session. */
-  open(token: string, address = ''): { readonly cookie: string } | 'token' | 'too many wrong tokens' {
+  open(token: string, address = ''): { readonly cookie: string } | 'token_wanted' | 'too_many_tries' {
     const authority = this.#compare(token, address)
     if (authority !== 'all' && authority !== 'read') return authority
     const session = newSession(this.#nowMs())
@@ -148,20 +148,20 @@ export class Access {
     return cookiesIn(headers, this.#cookieNames).some((value) => this.#bySession(value) !== null)
   }
 
-  #authorityOf(headers: IncomingHttpHeaders, address: string): Authority | 'token' | 'too many wrong tokens' {
+  #authorityOf(headers: IncomingHttpHeaders, address: string): Authority | 'token_wanted' | 'too_many_tries' {
     if (!this.isTokenWanted) return 'read'
     const bearer = bearerIn(headers)
     if (bearer !== null) return this.#compare(bearer, address)
     const found = cookiesIn(headers, this.#cookieNames).map((value) => this.#bySession(value))
-    return found.find((authority) => authority !== null) ?? 'token'
+    return found.find((authority) => authority !== null) ?? 'token_wanted'
   }
 
   /** A right one is known also while wrong ones come. */
-  #compare(token: string, address: string): Authority | 'token' | 'too many wrong tokens' {
+  #compare(token: string, address: string): Authority | 'token_wanted' | 'too_many_tries' {
     const authority = this.#authorityBy(token)
     if (authority !== null) return authority
-    if (!this.isTokenWanted) return 'token'
-    return this.#tries.add(address) ? 'too many wrong tokens' : 'token'
+    if (!this.isTokenWanted) return 'token_wanted'
+    return this.#tries.add(address) ? 'too_many_tries' : 'token_wanted'
   }
 
   #authorityBy(token: string): Authority | null {

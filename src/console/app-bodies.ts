@@ -10,8 +10,8 @@ import { repeatedMembers } from '../records/repeated-members.ts'
 
 const MAX_RECORD_BYTES = 65_536
 
-const STALE = problem(412, 'precondition_failed', 'the record is not the one that If-Match or If-None-Match names')
-const NO_JSON = problem(415, 'unsupported_media_type', 'the Content-Type must be application/json')
+const STALE = problem('precondition_failed')
+const NO_JSON = problem('unsupported_media_type')
 
 /** In place of what was asked for. */
 export class Refusal {
@@ -90,12 +90,12 @@ export async function jsonIn(
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       const [repeated] = repeatedMembers(text)
-      return repeated === undefined ? (value as Record<string, unknown>) : new Refusal(badRecord(repeated))
+      return repeated === undefined ? (value as Record<string, unknown>) : new Refusal(problem('bad_record', repeated))
     }
   } catch {
     // Said below.
   }
-  return new Refusal(badRecord('record: must be a JSON object'))
+  return new Refusal(problem('bad_record', 'record: must be a JSON object'))
 }
 
 export const NO_CONTENT = answered(204, 'text/plain', '')
@@ -104,12 +104,4 @@ export const NO_CONTENT = answered(204, 'text/plain', '')
 export function spanIn(given: Readonly<Record<string, unknown>>, member: string, standard = ''): number | null {
   const text = given[member] ?? standard
   return typeof text === 'string' ? spanMsOf(text) : null
-}
-
-export function badRecord(message: string): Answer {
-  return problem(400, 'bad_record', message)
-}
-
-export function badRequest(message: string): Answer {
-  return problem(400, 'bad_request', message)
 }

@@ -9,7 +9,7 @@ import { etagOf, NO_CONTENT, Refusal, shown, staleAnswer, withEtag } from './app
 /** Edits that wait for the one at hand; each reads all records. */
 const MAX_WAITING = 200
 
-export const NOT_THERE = problem(404, 'no_such_app', 'there is no such app')
+export const NOT_THERE = problem('no_such_app')
 
 export interface AppChange {
   readonly app: string
@@ -59,7 +59,7 @@ export class AppEdits {
 
   /** One after the other; `change` is called again where another edit came between. */
   async edit(asked: Wanted, change: Change, details: EditDetails = {}): Promise<Answer> {
-    if (this.#waiting >= MAX_WAITING) return problem(503, 'busy', 'too many edits at once: try again')
+    if (this.#waiting >= MAX_WAITING) return problem('busy', 'too many edits at once: try again')
     this.#waiting += 1
     const edit = this.#last.then(() => this.#editNow(asked, change, details))
     this.#last = edit.catch(() => {})

@@ -9,8 +9,6 @@ import { describeTaken, mistakeIn, takenIn } from '../records/app-draft.ts'
 import { freshKey, readKeysOf, rotated, shownReadKey, withoutReadKey, withReadKey } from '../records/app-keys.ts'
 import type { AppRecords } from '../records/app-records.ts'
 import {
-  badRecord,
-  badRequest,
   etagOf,
   jsonIn,
   matches,
@@ -76,7 +74,7 @@ export class AppsApi {
       method,
       async (request: AdminRequest, caller: Caller) => {
         const fixed = method === 'GET' ? null : this.#options.whyFixed()
-        if (fixed !== null) return problem(409, 'apps_in_file', fixed)
+        if (fixed !== null) return problem('apps_in_file', fixed)
         return await handler({ request, appId, name: name ?? '', caller }).catch(unavailableOr)
       },
     ])
@@ -107,17 +105,18 @@ export class AppsApi {
     const change: Change = (present) => {
       const { read_keys: _, ...members } = given
       const draft = { app_id: appId, ...withKeys(members, appId, present), ...pick(present, 'read_keys') }
-      if (draft.app_id !== appId) return new Refusal(badRecord('app_id: must be the one in the address'))
+      if (draft.app_id !== appId) return new Refusal(problem('bad_record', 'app_id: must be the one in the address'))
       const [taken] = takenIn(draft, others)
       const wrong = taken === undefined ? mistakeIn(draft) : describeTaken(draft, taken)
-      return wrong === null ? draft : new Refusal(badRecord(wrong))
+      return wrong === null ? draft : new Refusal(problem('bad_record', wrong))
     }
     // Another node may have stored one of these keys at the same time: the older entry has it.
     const after = async (stored: AppRecords, record: AppRecord): Promise<Refusal | null> => {
       await readOthers(stored)
       for (const key of takenIn(record, others)) {
         const owner = await stored.find(key)
-        if (owner === 'unknown' || owner.appId !== appId) return new Refusal(badRecord(describeTaken(record, key)))
+        if (owner === 'unknown' || owner.appId !== appId)
+          return new Refusal(problem('bad_record', describeTaken(record, key)))
       }
       return null
     }
@@ -133,7 +132,7 @@ export class AppsApi {
     const given = await jsonIn(request, false)
     if (given instanceof Refusal) return given.answer
     const overlapMs = spanIn(given, 'overlap', DEFAULT_OVERLAP)
-    if (overlapMs === null) return badRequest('overlap: must be such as 30d or 12h, at most 3650d, or 0')
+    if (overlapMs === null) return problem('bad_request', 'overlap: must be such as 30d or 12h, at most 3650d, or 0')
     const key = freshKey(appId)
     let olderValidUntil: string | null = null
     const answer = await this.#edits.edit(
@@ -171,9 +170,9 @@ export class AppsApi {
     const { name = null } = given
     const isEnding = 'expires' in given
     if (name !== null && !(typeof name === 'string' && READ_KEY_NAME.test(name)))
-      return badRequest('name: must be 1 to 64 letters, digits, _ or -')
+      return problem('bad_request', 'name: must be 1 to 64 letters, digits, _ or -')
     const lifetimeMs = isEnding ? spanIn(given, 'expires') : null
-    if (isEnding && !lifetimeMs) return badRequest('expires: must be such as 90d or 12h, at most 3650d')
+    if (isEnding && !lifetimeMs) return problem('bad_request', 'expires: must be such as 90d or 12h, at most 3650d')
     const endsAtMs = lifetimeMs === null ? null : this.#options.nowMs() + lifetimeMs
     let made: object = {}
     const answer = await this.#edits.edit(
@@ -181,10 +180,8 @@ export class AppsApi {
       (present) => {
         if (present === undefined) return new Refusal(NOT_THERE)
         const result = withReadKey(present, { name, endsAtMs })
-        if (result === 'name taken')
-          return new Refusal(problem(409, 'key_exists', 'the app has a read key of this name'))
-        if (typeof result === 'string')
-          return new Refusal(problem(409, 'key_exists', 'the app has 8 read keys already'))
+        if (result === 'name taken') return new Refusal(problem('key_exists', 'the app has a read key of this name'))
+        if (typeof result === 'string') return new Refusal(problem('key_exists', 'the app has 8 read keys already'))
         made = { key: result.key, ...shownReadKey(result.made) }
         return result.record
       },
@@ -200,9 +197,7 @@ export class AppsApi {
       (present) => {
         if (present === undefined) return new Refusal(NOT_THERE)
         const changed = withoutReadKey(present, name)
-        return typeof changed === 'string'
-          ? new Refusal(problem(404, 'no_such_key', 'there is no such read key'))
-          : changed
+        return typeof changed === 'string' ? new Refusal(problem('no_such_key')) : changed
       },
       { what: `freed of its read key ${name}` },
     )
@@ -216,6 +211,6 @@ export class AppsApi {
 
 /** The records cannot be read or written. Anything else is a bug. */
 function unavailableOr(error: unknown): Answer {
-  if (error instanceof StartError) return problem(503, 'unavailable', error.message)
+  if (error instanceof StartError) return problem('unavailable', error.message)
   throw error
 }

@@ -3,6 +3,7 @@
 
 import type { UsageByDay } from '../contract/admin/apps.ts'
 import type { PortalSession } from '../contract/admin/portal.ts'
+import type { PortalProblem } from '../contract/admin/problems.ts'
 import { MAX_BODY_BYTES } from '../contract/bounds.ts'
 import {
   type AdminRequest,
@@ -11,7 +12,7 @@ import {
   jsonAnswer,
   jsonTextAnswer,
   methodProblem,
-  problem,
+  portalProblem,
   type Reply,
 } from '../http/admin-routes.ts'
 import type { Inspection, QuestionName, StreamName } from '../inspect/inspection.ts'
@@ -22,7 +23,7 @@ import type { Timers } from '../lib/timers.ts'
 import { type Pages, PORTAL_VIEWS } from './pages.ts'
 import { type NoReader, PortalAccess, type PortalAccessOptions, type Reader } from './portal-access.ts'
 import { MAX_PORTAL_STREAMS, PortalBounds } from './portal-bounds.ts'
-import { batchIdIn, MAX_SESSION_BYTES, noContent, tokenIn } from './session-body.ts'
+import { batchIdIn, MAX_SESSION_BYTES, NO_TOKEN, noContent, tokenIn } from './session-body.ts'
 import { Watchers } from './watchers.ts'
 
 /** Beyond the budget of reading. */
@@ -33,18 +34,8 @@ interface InquiryRefusal {
 
 const SESSION_PATH = '/api/session'
 
-/** As if they were the same everywhere: who has no key learns nothing but that one is wanted. */
-const KEY_WANTED = keyProblem('a read key is wanted: sluice apps read-key makes one')
 /** One that was revoked or has ended gets the same answer. */
-const KEY_UNKNOWN = keyProblem('this read key is not known, or not yet: a new one holds within a second or so')
-const NOT_FOUND = problem(404, 'not_found', 'there is no such page')
-const FOREIGN_HOST = problem(421, 'foreign_host', 'this is not the address of the portal')
-const FOREIGN_ORIGIN = problem(403, 'foreign_origin', 'pages of other origins may not ask')
-/** The connection is closed, so that the next try costs one. */
-const TOO_MANY_TRIES = problem(429, 'too_many_tries', 'too many wrong keys in the last second: try again', {
-  'Retry-After': '1',
-  Connection: 'close',
-})
+const KEY_UNKNOWN = 'this read key is not known, or not yet: a new one holds within a second or so'
 
 interface Asked {
   readonly request: AdminRequest
@@ -100,26 +91,26 @@ export class Portal {
       return await this.#answer(request)
     } catch (error) {
       this.#options.onFault(error)
-      return BUG
+      return portalProblem('internal_error')
     }
   }
 
   async #answer(request: AdminRequest): Promise<Reply> {
     const { path, headers, method } = request
-    if (!this.#access.isOwnHost(headers)) return FOREIGN_HOST
+    if (!this.#access.isOwnHost(headers)) return portalProblem('foreign_host')
     const page = this.#options.pages.answer(request, PORTAL_VIEWS)
     if (page !== null) {
-      if (this.#access.isForeign(headers) && path.startsWith('/assets/')) return FOREIGN_ORIGIN
+      if (this.#access.isForeign(headers) && path.startsWith('/assets/')) return portalProblem('foreign_origin')
       return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
     }
     const methods = this.#paths.get(path) ?? this.#batchMethods(path)
-    if (methods === undefined) return NOT_FOUND
+    if (methods === undefined) return portalProblem('not_found')
     if (path === SESSION_PATH && method === 'POST') return await this.#signIn(request)
     const { trustedProxies } = this.#options
     const address = clientAddress(request.address, headers['x-forwarded-for']?.toString(), trustedProxies)
     const reader = this.#access.read(headers, address)
     if (typeof reader === 'string') return this.#refusal(reader)
-    if (this.#access.isForeign(headers)) return FOREIGN_ORIGIN
+    if (this.#access.isForeign(headers)) return portalProblem('foreign_origin')
     const known = method === 'HEAD' ? 'GET' : method
     const handler = Object.hasOwn(methods, known) ? methods[known] : undefined
     if (handler === undefined) {
@@ -127,36 +118,36 @@ export class Portal {
       return methodProblem(path === SESSION_PATH ? [...names, 'POST'] : names)
     }
     const seconds = this.#bounds.request(reader.key.hash)
-    if (seconds > 0) return beyond('too_many_requests', 'a key has 60 requests a minute', seconds)
+    if (seconds > 0) return beyond('too_many_requests', seconds)
     this.#options.onUse(reader)
     const query = new URLSearchParams(request.query)
     return await handler({ request, query, reader, scope: { appId: reader.app.appId } })
   }
 
   async #refusal(why: NoReader): Promise<Answer> {
-    if (why === 'no key') return KEY_WANTED
-    if (why === 'unknown key') return KEY_UNKNOWN
-    return why === 'away' ? await this.#unavailable() : TOO_MANY_TRIES
+    if (why === 'no key') return portalProblem('key_wanted')
+    if (why === 'unknown key') return portalProblem('key_wanted', KEY_UNKNOWN)
+    return why === 'away' ? await this.#unavailable() : portalProblem('too_many_tries')
   }
 
   /** All that is said of an outage. */
   async #unavailable(): Promise<Answer> {
     const since = await this.#options.inspection.degradedSince()
     const what = since === null ? 'this cannot be answered now' : `degraded since ${since}`
-    return problem(503, 'unavailable', `${what}: try again in a moment`, { 'Retry-After': '2' })
+    return portalProblem('unavailable', `${what}: try again in a moment`, { 'Retry-After': '2' })
   }
 
   async #signIn(request: AdminRequest): Promise<Answer> {
-    if (this.#access.isForeign(request.headers)) return FOREIGN_ORIGIN
+    if (this.#access.isForeign(request.headers)) return portalProblem('foreign_origin')
     const body = await request.body(MAX_SESSION_BYTES)
     if (!Buffer.isBuffer(body)) return body
     const key = tokenIn(body)
-    if (key === null) return problem(400, 'bad_request', 'the body must be {"token": "…"}')
+    if (key === null) return portalProblem('bad_request', NO_TOKEN)
     const forwarded = request.headers['x-forwarded-for']?.toString()
     const opened = this.#access.open(key, clientAddress(request.address, forwarded, this.#options.trustedProxies))
     if (typeof opened === 'string') return await this.#refusal(opened)
     const seconds = this.#bounds.request(opened.hash)
-    if (seconds > 0) return beyond('too_many_requests', 'a key has 60 requests a minute', seconds)
+    if (seconds > 0) return beyond('too_many_requests', seconds)
     return noContent({ 'Set-Cookie': opened.cookie })
   }
 
@@ -203,7 +194,7 @@ export class Portal {
 
   async #batch({ scope, query, reader }: Asked, id: string | null): Promise<Answer> {
     const seconds = this.#bounds.search(reader.key.hash)
-    if (seconds > 0) return beyond('too_many_searches', 'a key has 6 searches a minute', seconds)
+    if (seconds > 0) return beyond('too_many_searches', seconds)
     const members = only(query, id === null ? ['key', 'since', 'before', 'events'] : ['since', 'before', 'events'])
     const asked = id === null ? members : `${members}&id=${encodeURIComponent(id)}`
     return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'batch', query: asked }))
@@ -211,7 +202,7 @@ export class Portal {
 
   async #explain({ scope, request, reader }: Asked): Promise<Answer> {
     const body = await request.body(MAX_BODY_BYTES, reader.key.hash)
-    if (!Buffer.isBuffer(body)) return body.status === 413 ? body : BUSY
+    if (!Buffer.isBuffer(body)) return body.status === 413 ? body : portalProblem('busy')
     return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'explain', query: '', body }))
   }
 
@@ -220,10 +211,10 @@ export class Portal {
       GET: ({ request, query, scope, reader }) => {
         const lastId = request.headers['last-event-id']?.toString()
         const begin = this.#options.inspection.watch(scope, name, new URLSearchParams(only(query, members)), lastId)
-        if (typeof begin === 'string') return problem(400, 'bad_request', begin)
-        if (request.method === 'HEAD') return problem(405, 'method_not_allowed', 'only GET', { Allow: 'GET' })
+        if (typeof begin === 'string') return portalProblem('bad_request', begin)
+        if (request.method === 'HEAD') return portalProblem('method_not_allowed')
         const end = this.#bounds.stream(reader.key.hash)
-        if (typeof end === 'number') return beyond('too_many_streams', 'a key has 2 streams', end)
+        if (typeof end === 'number') return beyond('too_many_streams', end)
         return (sink) => {
           const opened = this.#watchers.open(sink, begin, () => this.#isStillOpen(request, reader))
           if (typeof opened === 'function')
@@ -232,7 +223,7 @@ export class Portal {
               opened()
             }
           end()
-          return BUSY
+          return portalProblem('busy')
         }
       },
     }
@@ -247,11 +238,11 @@ export class Portal {
   async #answerOf({ status, json }: { status: number; json: string }): Promise<Answer> {
     if (status === 429) {
       const { message, retry_after_seconds: seconds } = JSON.parse(json) as InquiryRefusal
-      return beyond('too_many_searches', message, seconds)
+      return beyond('too_many_searches', seconds, message)
     }
     if (status < 500) return jsonTextAnswer({ status, json })
-    if (status === 500) return BUG
-    return (JSON.parse(json) as { error: string }).error === 'busy' ? BUSY : await this.#unavailable()
+    if (status === 500) return portalProblem('internal_error')
+    return (JSON.parse(json) as { error: string }).error === 'busy' ? portalProblem('busy') : await this.#unavailable()
   }
 
   /** Ends every open stream, and refuses new ones. */
@@ -272,16 +263,9 @@ export function wantsCsv({ headers }: AdminRequest): boolean {
   return headers.accept?.includes('text/csv') ?? false
 }
 
-/** Its stack is in the log. */
-const BUG = problem(500, 'internal_error', 'this cannot be answered: tell whoever runs the service')
-const BUSY = beyond('busy', 'others ask the same now: try again in a moment', 1)
-
-function beyond(
-  error: 'too_many_requests' | 'too_many_searches' | 'too_many_streams' | 'busy',
-  message: string,
-  seconds: number,
-): Answer {
-  return problem(429, error, message, { 'Retry-After': String(seconds) })
+/** Seconds: until it may ask again. */
+function beyond(error: PortalProblem, seconds: number, message?: string): Answer {
+  return portalProblem(error, message, { 'Retry-After': String(seconds) })
 }
 
 function only(query: URLSearchParams, members: readonly string[]): string {
@@ -290,8 +274,4 @@ function only(query: URLSearchParams, members: readonly string[]): string {
     return text === null ? [] : [[name, text] as [string, string]]
   })
   return new URLSearchParams(kept).toString()
-}
-
-function keyProblem(message: string): Answer {
-  return problem(401, 'key_wanted', message, { 'WWW-Authenticate': 'Bearer' })
 }

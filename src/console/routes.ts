@@ -18,33 +18,11 @@ import type { Timers } from '../lib/timers.ts'
 import { Access, type AccessOptions, type Denial } from './access.ts'
 import type { AppsApi } from './apps-api.ts'
 import { type Pages, VIEWS } from './pages.ts'
-import { batchIdIn, MAX_SESSION_BYTES, noContent, tokenIn } from './session-body.ts'
+import { batchIdIn, MAX_SESSION_BYTES, NO_TOKEN, noContent, tokenIn } from './session-body.ts'
 import { Watchers } from './watchers.ts'
 
 /** Open streams of this process. */
 const MAX_WATCHERS = 50
-
-const REFUSED: Readonly<Record<Exclude<Denial, null>, Answer>> = {
-  off: problem(
-    403,
-    'console_off',
-    'console disabled: the admin port can be reached from other hosts and SLUICE_CONSOLE_TOKEN is not set',
-  ),
-  host: problem(
-    421,
-    'foreign_host',
-    'the Host is neither a loopback name, nor SLUICE_ADMIN_HOST, nor that of SLUICE_CONSOLE_ORIGIN: set the last one to the address that you ask by',
-  ),
-  origin: problem(403, 'foreign_origin', 'pages of other origins may not ask'),
-  token: problem(401, 'token_wanted', 'the token is missing or wrong: it is the value of SLUICE_CONSOLE_TOKEN', {
-    'WWW-Authenticate': 'Bearer',
-  }),
-  'too many wrong tokens': problem(429, 'too_many_tries', 'too many wrong tokens in the last second: try again', {
-    'Retry-After': '1',
-  }),
-}
-
-const READ_ONLY = problem(403, 'read_only', 'only SLUICE_CONSOLE_TOKEN, shown here, may change apps and keys')
 
 export interface ConsoleOptions {
   readonly access: AccessOptions
@@ -111,12 +89,12 @@ export class Console implements AdminRoutes {
     const forwarded = headers['x-forwarded-for']?.toString()
     const address = clientAddress(request.address, forwarded, this.#trustedProxies)
     const screened = this.#access.screen(headers)
-    if (screened === 'host') return REFUSED.host
+    if (screened === 'foreign_host') return problem(screened)
     const page = this.#pages.answer(request)
     if (page !== null) return pageAnswer(request, page, screened)
     if (!path.startsWith('/api/')) return null
     const refusal = path === '/api/session' ? screened : this.#access.check(headers, address)
-    if (refusal !== null) return REFUSED[refusal]
+    if (refusal !== null) return problem(refusal)
     const methods = this.#paths.get(path) ?? this.#batchMethods(path) ?? this.#appMethods(path)
     if (methods === undefined) return null
     const method = request.method === 'HEAD' ? 'GET' : request.method
@@ -132,10 +110,10 @@ export class Console implements AdminRoutes {
         jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(headers, address) }),
       POST: withBody(MAX_SESSION_BYTES, (body, { address }) => {
         const token = tokenIn(body)
-        if (token === null) return problem(400, 'bad_request', 'the body must be {"token": "…"}')
+        if (token === null) return problem('bad_request', NO_TOKEN)
         if (!access.isTokenWanted) return noContent({})
         const opened = access.open(token, address)
-        return typeof opened === 'string' ? REFUSED[opened] : noContent({ 'Set-Cookie': opened.cookie })
+        return typeof opened === 'string' ? problem(opened) : noContent({ 'Set-Cookie': opened.cookie })
       }),
       DELETE: ({ headers }) => noContent({ 'Set-Cookie': access.signOut(headers) }),
     }
@@ -162,8 +140,7 @@ export class Console implements AdminRoutes {
         const mayWrite = this.#access.mayWrite(headers)
         if (method === 'GET') return answer(request, { mayWrite, by: '' })
         const writer = this.#access.writer(headers)
-        if (writer === 'origin') return REFUSED.origin
-        if (writer === 'read only') return READ_ONLY
+        if (writer === 'foreign_origin' || writer === 'read_only') return problem(writer)
         return answer(request, { mayWrite, by: `${writer} from ${address}` })
       },
     ])
@@ -186,9 +163,9 @@ export class Console implements AdminRoutes {
     return {
       GET: ({ method, headers }, query) => {
         const begin = this.#inspection.watch('all', name, query, headers['last-event-id']?.toString())
-        if (typeof begin === 'string') return problem(400, 'bad_request', begin)
+        if (typeof begin === 'string') return problem('bad_request', begin)
         // An answer without a body has no stream.
-        if (method === 'HEAD') return problem(405, 'method_not_allowed', 'only GET', { Allow: 'GET' })
+        if (method === 'HEAD') return problem('method_not_allowed')
         // One that was signed out, or whose token is no longer in force, is shown nothing more.
         return (sink) => this.#watchers.open(sink, begin, () => this.#access.isStillShown(headers))
       },
@@ -202,8 +179,8 @@ export class Console implements AdminRoutes {
 
 function pageAnswer({ method, path }: AdminRequest, page: Answer, refusal: Denial): Answer | null {
   // The plain list of what this port has stays where there is no console.
-  if (refusal === 'off' && path === VIEWS[0]) return null
-  if (refusal !== null) return REFUSED[refusal]
+  if (refusal === 'console_off' && path === VIEWS[0]) return null
+  if (refusal !== null) return problem(refusal)
   return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
 }
 

@@ -3,6 +3,7 @@
 import { type Answer, answered } from '../http/admin-routes.ts'
 
 export const MAX_SESSION_BYTES = 4096
+export const NO_TOKEN = 'the body must be {"token": "…"}'
 const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
 
 /** Of the body that opens a session, `{"token": "…"}`; null: it is none. */

@@ -86,9 +86,9 @@ export class Watchers {
     begin: (watcher: Watcher) => () => void,
     isAllowed = (): boolean => true,
   ): (() => void) | Answer {
-    if (this.#isStopped) return problem(503, 'draining', 'this node is ending: ask another one')
+    if (this.#isStopped) return problem('draining')
     if (this.#open.all.size >= this.#most) {
-      return problem(503, 'too_many_watchers', `this node has its ${this.#most} watchers already`)
+      return problem('too_many_watchers', `this node has its ${this.#most} watchers already`)
     }
     sink.write(RETRY)
     const watcher = new SinkWatcher(sink)

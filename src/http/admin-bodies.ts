@@ -24,7 +24,7 @@ interface Large {
   evict: () => void
 }
 
-const BUSY = problem(503, 'busy', 'too many bodies at once: try again')
+const BUSY = problem('busy', 'too many bodies at once: try again')
 
 export class AdminBodies {
   /** The one that has stalled longest first. */
@@ -58,7 +58,7 @@ export class AdminBodies {
     } catch (error) {
       // The client left, or took too long: nobody reads the answer.
       if (request.errored === null) throw error
-      return problem(400, 'bad_request', 'the body did not come whole')
+      return problem('bad_request', 'the body did not come whole')
     } finally {
       this.#large.delete(body)
     }
@@ -118,5 +118,5 @@ export function discardRest(request: IncomingMessage): void {
 }
 
 function tooLarge(maxBytes: number): Answer {
-  return problem(413, 'payload_too_large', `the body must not exceed ${maxBytes} bytes`)
+  return problem('payload_too_large', `the body must not exceed ${maxBytes} bytes`)
 }

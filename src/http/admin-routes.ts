@@ -1,7 +1,13 @@
 // What the admin port and the portal hand to the console, and take back.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import type { PortalProblem, Problem } from '../contract/admin/words.ts'
+import {
+  PORTAL_PROBLEMS,
+  type PortalProblem,
+  PROBLEMS,
+  type Problem,
+  type ProblemRow,
+} from '../contract/admin/problems.ts'
 
 export interface AdminRequest {
   /** In capitals. */
@@ -60,11 +66,19 @@ export function jsonTextAnswer({ status, json }: { status: number; json: string 
   return answered(status, JSON_TYPE, `${json}\n`, headers)
 }
 
-export function problem(
-  status: number,
+export function problem(error: Problem, message?: string, headers?: Answer['headers']): Answer {
+  return problemBy(PROBLEMS[error], error, message, headers)
+}
+
+export function portalProblem(error: PortalProblem, message?: string, headers?: Answer['headers']): Answer {
+  return problemBy(PORTAL_PROBLEMS[error], error, message, headers)
+}
+
+function problemBy(
+  [status, standard, own]: ProblemRow,
   error: Problem | PortalProblem,
-  message: string,
-  headers: Answer['headers'] = {},
+  message = standard,
+  headers = own,
 ): Answer {
   return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
 }
@@ -72,5 +86,5 @@ export function problem(
 /** `methods` without HEAD, which each path with GET has. */
 export function methodProblem(methods: readonly string[]): Answer {
   const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-  return problem(405, 'method_not_allowed', `only ${allowed}`, { Allow: allowed })
+  return problem('method_not_allowed', `only ${allowed}`, { Allow: allowed })
 }

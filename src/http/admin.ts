@@ -66,7 +66,7 @@ async function replyTo(
     return isRead(request) ? await page(request) : methodProblem(['GET'])
   } catch (error) {
     log.error({ err: error }, 'bug in the admin port: a page is answered 500; events are not affected')
-    return problem(500, 'internal_error', errorMessage(error))
+    return problem('internal_error', errorMessage(error))
   }
 }
 
@@ -112,7 +112,7 @@ function lineOf(part: Part): string {
 /** What the console leaves: the list of pages where it is off, and paths that are not there. */
 function ownPage(request: AdminRequest): Answer {
   if (request.path === '/') return isRead(request) ? pageList(request) : methodProblem(['GET'])
-  if (!accepts(request, 'text/html')) return problem(404, 'not_found', 'no such page on the admin port; see /')
+  if (!accepts(request, 'text/html')) return problem('not_found', 'no such page on the admin port; see /')
   return answered(404, 'text/html; charset=utf-8', MISSING_PAGE, {
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
     'X-Content-Type-Options': 'nosniff',

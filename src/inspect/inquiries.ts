@@ -3,6 +3,7 @@
 
 import type { App, AppDirectory } from '../apps/app.ts'
 import type { LastHourPiece } from '../contract/admin/peers.ts'
+import { PROBLEMS, type Problem, type ProblemRow } from '../contract/admin/problems.ts'
 import type { InquiryName } from '../contract/admin/words.ts'
 import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import { isUuid } from '../contract/ids.ts'
@@ -114,7 +115,7 @@ export class OwnInquiries implements Inquiries {
 
   async answer({ name, query, body, scope }: Inquiry): Promise<InquiryAnswer> {
     const { stores } = this
-    if (stores === null) return problemOf(503, 'starting', 'this node is starting: ask again in a moment')
+    if (stores === null) return problemOf('starting')
     const asked = new URLSearchParams(query)
     switch (name) {
       case 'explain':
@@ -141,14 +142,12 @@ export class OwnInquiries implements Inquiries {
   async #within(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
     try {
       const answer = await places.within(scope, work)
-      return answer === 'busy'
-        ? problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
-        : answer
+      return answer === 'busy' ? problemOf('busy') : answer
     } catch (error) {
       const reason = unavailableReason(error)
-      if (reason !== null) return problemOf(503, 'unavailable', reason)
+      if (reason !== null) return problemOf('unavailable', reason)
       this.#onFault(error)
-      return problemOf(500, 'internal_error', 'a bug in sluice: the log of the node that was asked has it')
+      return problemOf('internal_error')
     }
   }
 
@@ -204,49 +203,49 @@ export class OwnInquiries implements Inquiries {
     if (scope !== 'all') return await this.#usageOf({ apps, readUsages }, scope.appId)
     const appId = asked.get('app') ?? ''
     const top = countIn(asked, 'top', { most: MAX_REPORTED_APPS, standard: DEFAULT_APPS })
-    if (typeof top === 'string') return problemOf(400, 'bad_request', top)
+    if (typeof top === 'string') return problemOf('bad_request', top)
     const wanted = appId === '' ? { top } : { appId }
     const [report, pieces] = await Promise.all([
       usageReport(apps.all(), readUsages, wanted, this.#timers),
       this.#lastHours(appId === '' ? null : appId),
     ])
-    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
     return { status: 200, json: await usageReportText(report, (id) => seenOf(id, pieces), this.#timers) }
   }
 
   async #byDay({ apps, readDays }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
     const appId = scope === 'all' ? asked.get('app') || null : scope.appId
     const days = countIn(asked, 'days', { most: MAX_USAGE_DAYS, standard: MAX_USAGE_DAYS })
-    if (typeof days === 'string') return problemOf(400, 'bad_request', days)
+    if (typeof days === 'string') return problemOf('bad_request', days)
     const app = appId === null ? null : apps.findById(appId)
-    if (app === 'unavailable') return problemOf(503, 'unavailable', 'the app records cannot be read')
-    if (app === 'unknown') return problemOf(404, 'not_found', 'there is no such app')
+    if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
+    if (app === 'unknown') return problemOf('not_found', PROBLEMS.no_such_app[1])
     const asksFor = app === null ? apps.all() : [app]
     const report = await usageByDay(asksFor, readDays, { days, isOfOne: app !== null }, this.#timers)
-    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
     return { status: 200, json: JSON.stringify(report) }
   }
 
   async #alerts({ readAlerts }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
     const appId = scope === 'all' ? asked.get('app') || null : scope.appId
     const limit = countIn(asked, 'limit', { most: MAX_ALERTS_SHOWN, standard: MAX_ALERTS_SHOWN })
-    if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
+    if (typeof limit === 'string') return problemOf('bad_request', limit)
     const question = { since: asked.get('since') || null, after: asked.get('after') || null, limit }
     const found = await alertsSince(readAlerts, appId, question, this.#timers.nowMs())
-    if (found === 'away') return problemOf(503, 'unavailable', 'the alerts cannot be read: NATS is away')
-    if ('mistake' in found) return problemOf(400, 'bad_request', found.mistake)
+    if (found === 'away') return problemOf('unavailable', 'the alerts cannot be read: NATS is away')
+    if ('mistake' in found) return problemOf('bad_request', found.mistake)
     return { status: 200, json: JSON.stringify(found) }
   }
 
   async #usageOf({ apps, readUsages }: Pick<OwnStores, 'apps' | 'readUsages'>, appId: string): Promise<InquiryAnswer> {
     const app = apps.findById(appId)
-    if (app === 'unavailable') return problemOf(503, 'unavailable', 'the app records cannot be read')
-    if (app === 'unknown') return problemOf(404, 'not_found', 'there is no such app')
+    if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
+    if (app === 'unknown') return problemOf('not_found', PROBLEMS.no_such_app[1])
     const [report, pieces] = await Promise.all([
       usageReport([app], readUsages, { appId }, this.#timers),
       this.#lastHours(appId),
     ])
-    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
     return { status: 200, json: JSON.stringify(usageForApp(report, seenOf(appId, pieces))) }
   }
 
@@ -255,7 +254,7 @@ export class OwnInquiries implements Inquiries {
     const owner = scope === 'all' ? undefined : scope.appId
     const app = owner === undefined ? asksFor : id === undefined ? owner : undefined
     const reading = readQuestion({ id, app, key, since, before }, this.#timers.nowMs())
-    if (reading.kind === 'mistake') return problemOf(400, 'bad_request', `${reading.member}: ${reading.mistake}`)
+    if (reading.kind === 'mistake') return problemOf('bad_request', `${reading.member}: ${reading.mistake}`)
     const question = owner === undefined ? reading.question : { ...reading.question, appId: owner }
     const shown = { withRecord: asked.get('events') === '1', isForApp: owner !== undefined }
     const work = [place, question, shown] as const
@@ -264,10 +263,10 @@ export class OwnInquiries implements Inquiries {
 
   async #newestEvents({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
     const read = readEventFilter(asked)
-    if (typeof read === 'string') return problemOf(400, 'bad_request', read)
+    if (typeof read === 'string') return problemOf('bad_request', read)
     const filter = narrowed(read, scope)
     const limit = countIn(asked, 'limit', { most: MAX_EVENTS_READ, standard: MAX_EVENTS_READ })
-    if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
+    if (typeof limit === 'string') return problemOf('bad_request', limit)
     return {
       status: 200,
       json: await answerInThread('events', [place, filter, limit, scope !== 'all'], this.#timers, this.#onRead(scope)),
@@ -277,7 +276,7 @@ export class OwnInquiries implements Inquiries {
   async #search({ place, apps }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
     const text = asked.get('q')?.trim() ?? ''
     if (text === '' || text.length > MAX_SEARCH_CHARACTERS) {
-      return problemOf(400, 'bad_request', `q: must have 1 to ${MAX_SEARCH_CHARACTERS} characters`)
+      return problemOf('bad_request', `q: must have 1 to ${MAX_SEARCH_CHARACTERS} characters`)
     }
     // Any app's Idempotency-Key is a UUID.
     const ids = isUuid(text) ? Array.from(apps.all(), ({ appId }) => appId) : []
@@ -296,8 +295,9 @@ function namesNoApp(verdict: Violations): boolean {
   return path === 'app_key' && message === 'required'
 }
 
-export function problemOf(status: number, error: string, message: string): InquiryAnswer {
-  return { status, json: JSON.stringify({ error, message }) }
+export function problemOf(error: Problem, message?: string): InquiryAnswer {
+  const [status, standard]: ProblemRow = PROBLEMS[error]
+  return { status, json: JSON.stringify({ error, message: message ?? standard }) }
 }
 
 function explainedJson(explanation: Explanation, scope: Scope): object {

@@ -85,7 +85,7 @@ export class Inspection {
     const query = new URLSearchParams(text)
     if (name === 'now') {
       const range = readRange(query)
-      if (typeof range === 'string') return problemOf(400, 'bad_request', range)
+      if (typeof range === 'string') return problemOf('bad_request', range)
       return answerOf(await this.#readNow(range.range))
     }
     if (name === 'refusals') return await this.#answerRefusals(scope, query)
@@ -169,7 +169,7 @@ export class Inspection {
 
   async #answerRefusals(scope: Scope, query: URLSearchParams): Promise<InquiryAnswer> {
     const asked = readRefusalQuestion(query)
-    if (typeof asked === 'string') return problemOf(400, 'bad_request', asked)
+    if (typeof asked === 'string') return problemOf('bad_request', asked)
     const { pieces } = await this.#options.ask('refusals', narrowed(asked, scope))
     if (scope === 'all') return answerOf(mergeRefusals(pieces, asked.limit))
     return answerOf(refusalsForApp(mergeRefusals(pieces.map(pieceForApp), asked.limit)))

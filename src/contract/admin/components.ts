@@ -17,13 +17,13 @@ import {
   PortalSession,
   PortalUsage,
 } from './portal.ts'
+import { PROBLEMS, type Problem } from './problems.ts'
 import { Origin, Reason, Refusal, Refusals } from './refusals.ts'
 import { Counts, OptionalNumber, OptionalText, oneOf, Time } from './schema.ts'
 import { EventRate, Found, NewestEvents, NotFound, RefusalFound, SearchResult, StoredEvent } from './stored.ts'
 import { Type } from './typebox.ts'
-import { PROBLEMS } from './words.ts'
 
-const Error = Type.Object({ error: oneOf(PROBLEMS), message: Type.String() })
+const Error = Type.Object({ error: oneOf(Object.keys(PROBLEMS) as Problem[]), message: Type.String() })
 
 export const COMPONENTS = {
   Error,

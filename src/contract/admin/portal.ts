@@ -1,11 +1,11 @@
 // What the portal answers an app's own developers: the same as the console, without what is the operators' alone.
 
 import { AppUsage, Explained } from './apps.ts'
+import { PORTAL_PROBLEMS, type PortalProblem } from './problems.ts'
 import { Refusal, RefusalGroup, Refusals, ToldReason } from './refusals.ts'
 import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
 import { Found, StoredEvent } from './stored.ts'
 import { Type } from './typebox.ts'
-import { PORTAL_PROBLEMS } from './words.ts'
 
 function without<Members extends Record<string, unknown>, Name extends keyof Members>(
   members: Members,
@@ -15,7 +15,10 @@ function without<Members extends Record<string, unknown>, Name extends keyof Mem
   return Object.fromEntries(kept) as Omit<Members, Name>
 }
 
-export const PortalError = Type.Object({ error: oneOf(PORTAL_PROBLEMS), message: Type.String() })
+export const PortalError = Type.Object({
+  error: oneOf(Object.keys(PORTAL_PROBLEMS) as PortalProblem[]),
+  message: Type.String(),
+})
 
 const DegradedSince = said(
   orNull(Time),

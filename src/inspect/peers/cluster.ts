@@ -187,8 +187,8 @@ export class Cluster implements Inquiries {
       maxReplies: MAX_PARTS,
       isWhole: (parts) => wholeAnswer(parts) !== null,
     })
-    if (replies === null) return problemOf(503, 'unavailable', AWAY)
-    return wholeAnswer(replies) ?? problemOf(503, 'unavailable', 'no node answers: try again in a moment')
+    if (replies === null) return problemOf('unavailable', AWAY)
+    return wholeAnswer(replies) ?? problemOf('unavailable', 'no node answers: try again in a moment')
   }
 
   #onHere(data: Uint8Array): void {

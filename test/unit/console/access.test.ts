@@ -45,8 +45,8 @@ describe('without a token', () => {
 
   it('is off on any address that others reach', () => {
     for (const adminHost of ['0.0.0.0', '::', '10.1.2.3', 'sluice.internal']) {
-      expect(access({ token: null, adminHost }).check(headersOf())).toBe('off')
-      expect(access({ token: null, adminHost }).screen(headersOf())).toBe('off')
+      expect(access({ token: null, adminHost }).check(headersOf())).toBe('console_off')
+      expect(access({ token: null, adminHost }).screen(headersOf())).toBe('console_off')
     }
   })
 })
@@ -61,7 +61,7 @@ describe('the Host', () => {
   it('may be the name of the admin address, but not an address of all interfaces', () => {
     const named = access({ adminHost: 'Console.Example' })
     expect(named.screen(headersOf({ host: 'console.example:9090' }))).toBe(null)
-    expect(access({ adminHost: '0.0.0.0' }).screen(headersOf({ host: '0.0.0.0:9090' }))).toBe('host')
+    expect(access({ adminHost: '0.0.0.0' }).screen(headersOf({ host: '0.0.0.0:9090' }))).toBe('foreign_host')
   })
 
   it('is refused where it is foreign, missing or no host', () => {
@@ -73,8 +73,8 @@ describe('the Host', () => {
       'localhost@evil',
       'a b',
     ]) {
-      expect([host, access({ token: null }).check(headersOf({ host }))]).toEqual([host, 'host'])
-      expect([host, access().screen(headersOf({ host }))]).toEqual([host, 'host'])
+      expect([host, access({ token: null }).check(headersOf({ host }))]).toEqual([host, 'foreign_host'])
+      expect([host, access().screen(headersOf({ host }))]).toEqual([host, 'foreign_host'])
     }
   })
 
@@ -83,10 +83,12 @@ describe('the Host', () => {
     const authorization = `Bearer ${TOKEN}`
     const cookie = cookieOf(open.open(TOKEN))
     for (const headers of [{ authorization }, { cookie }]) {
-      expect(open.check(headersOf({ host: 'pod.example', ...headers }))).toBe('host')
-      expect(open.screen(headersOf({ host: 'pod.example', ...headers }))).toBe('host')
+      expect(open.check(headersOf({ host: 'pod.example', ...headers }))).toBe('foreign_host')
+      expect(open.screen(headersOf({ host: 'pod.example', ...headers }))).toBe('foreign_host')
     }
-    expect(access({ token: null, adminHost: '0.0.0.0' }).screen(headersOf({ host: 'pod.example' }))).toBe('host')
+    expect(access({ token: null, adminHost: '0.0.0.0' }).screen(headersOf({ host: 'pod.example' }))).toBe(
+      'foreign_host',
+    )
   })
 
   it('may be that of the public address, with a port or without', () => {
@@ -96,7 +98,7 @@ describe('the Host', () => {
         expect([host, named.check(headersOf({ host }))]).toEqual([host, null])
       }
       for (const host of ['example.com', 'evil.sluice.example.com', 'sluice.example.com.evil']) {
-        expect([host, named.check(headersOf({ host }))]).toEqual([host, 'host'])
+        expect([host, named.check(headersOf({ host }))]).toEqual([host, 'foreign_host'])
       }
     }
     const numbered = access({ consoleOrigin: 'http://[2001:db8::1]:9090' })
@@ -116,8 +118,8 @@ describe('the Origin', () => {
       'http://localhost',
       'localhost:9090',
     ]) {
-      expect([origin, open.check(headersOf({ host, origin }))]).toEqual([origin, 'origin'])
-      expect([origin, open.screen(headersOf({ host, origin }))]).toEqual([origin, 'origin'])
+      expect([origin, open.check(headersOf({ host, origin }))]).toEqual([origin, 'foreign_origin'])
+      expect([origin, open.screen(headersOf({ host, origin }))]).toEqual([origin, 'foreign_origin'])
     }
   })
 
@@ -127,17 +129,17 @@ describe('the Origin', () => {
       expect(open.check(headersOf({ host, origin: 'https://sluice.example.com' }))).toBe(null)
     }
     for (const origin of ['http://sluice.example.com', 'https://sluice.example.com:8443', 'https://example.com']) {
-      expect([origin, open.check(headersOf({ origin }))]).toEqual([origin, 'origin'])
+      expect([origin, open.check(headersOf({ origin }))]).toEqual([origin, 'foreign_origin'])
     }
   })
 
   it('is refused with the right token too', () => {
     const authorization = `Bearer ${TOKEN}`
-    expect(access().check(headersOf({ authorization, origin: 'http://evil.example' }))).toBe('origin')
+    expect(access().check(headersOf({ authorization, origin: 'http://evil.example' }))).toBe('foreign_origin')
   })
 
   it('is told by the browser also where it has no header Origin, as for an image', () => {
-    expect(access({ token: null }).check(headersOf({ 'sec-fetch-site': 'cross-site' }))).toBe('origin')
+    expect(access({ token: null }).check(headersOf({ 'sec-fetch-site': 'cross-site' }))).toBe('foreign_origin')
     expect(access({ token: null }).check(headersOf({ 'sec-fetch-site': 'same-origin' }))).toBe(null)
     // A link in a chat opens a page.
     expect(access({ token: null }).screen(headersOf({ 'sec-fetch-site': 'cross-site' }))).toBe(null)
@@ -146,7 +148,7 @@ describe('the Origin', () => {
 
 describe('the token', () => {
   it('is wanted for content, and not for the page that asks for it', () => {
-    expect(access().check(headersOf())).toBe('token')
+    expect(access().check(headersOf())).toBe('token_wanted')
     expect(access().screen(headersOf())).toBe(null)
   })
 
@@ -160,7 +162,7 @@ describe('the token', () => {
     const session = cookieOf(one.open(TOKEN))
     now.ms += 1000
     expect([opens('a-new-token-of-20-ch'), opens(TOKEN), reads]).toEqual([true, false, 1])
-    expect(one.check(headersOf({ cookie: session }))).toBe('token')
+    expect(one.check(headersOf({ cookie: session }))).toBe('token_wanted')
     inFile = null
     now.ms += 1000
     expect([opens('a-new-token-of-20-ch'), reads]).toEqual([true, 2])
@@ -169,7 +171,7 @@ describe('the token', () => {
   it('opens as a bearer token alone', () => {
     expect(access().check(headersOf({ authorization: `Bearer ${TOKEN}` }))).toBe(null)
     expect(access().check(headersOf({ authorization: `bearer ${TOKEN}` }))).toBe(null)
-    expect(access().check(headersOf({ authorization: TOKEN }))).toBe('token')
+    expect(access().check(headersOf({ authorization: TOKEN }))).toBe('token_wanted')
   })
 
   it('opens a session that ends after twelve hours', () => {
@@ -180,13 +182,13 @@ describe('the token', () => {
     now.ms += 43_199_000
     expect(open.check(headersOf({ cookie }))).toBe(null)
     now.ms += 1000
-    expect(open.check(headersOf({ cookie }))).toBe('token')
+    expect(open.check(headersOf({ cookie }))).toBe('token_wanted')
   })
 
   it('opens a session that holds on every node with the same token, and on no other', () => {
     const cookie = cookieOf(access().open(TOKEN))
     expect(access().check(headersOf({ cookie }))).toBe(null)
-    expect(access({ token: 'another-token-of-some-length' }).check(headersOf({ cookie }))).toBe('token')
+    expect(access({ token: 'another-token-of-some-length' }).check(headersOf({ cookie }))).toBe('token_wanted')
   })
 
   it('opens a session that ends on this node where its browser signs out, and no other with it', () => {
@@ -202,18 +204,18 @@ describe('the token', () => {
     const again = cookieOf(open.open(TOKEN))
     expect(open.check(headersOf({ cookie: again }))).toBe(null)
     now.ms += 1000
-    expect(open.check(headersOf({ cookie }))).toBe('token')
+    expect(open.check(headersOf({ cookie }))).toBe('token_wanted')
     expect(open.check(headersOf({ cookie: other }))).toBe(null)
     now.ms += 43_000_000
     open.signOut(headersOf())
-    expect(open.check(headersOf({ cookie }))).toBe('token')
+    expect(open.check(headersOf({ cookie }))).toBe('token_wanted')
   })
 
   it('cannot be replaced by a cookie whose end was changed', () => {
     const open = access()
     const [, end = '', signature = ''] = /=(\d+)\.(.+)/.exec(cookieOf(open.open(TOKEN))) ?? []
-    expect(open.check(headersOf({ cookie: `sluice_console=${Number(end) + 1}.${signature}` }))).toBe('token')
-    expect(open.check(headersOf({ cookie: `sluice_console=${end}.` }))).toBe('token')
+    expect(open.check(headersOf({ cookie: `sluice_console=${Number(end) + 1}.${signature}` }))).toBe('token_wanted')
+    expect(open.check(headersOf({ cookie: `sluice_console=${end}.` }))).toBe('token_wanted')
   })
 
   it('is kept from pages by the attributes of the cookie', () => {
@@ -242,14 +244,14 @@ describe('the token', () => {
     const published = access({ consoleOrigin: 'https://sluice.example.com', now })
     expect(published.check(headersOf({ cookie }))).toBe(null)
     published.signOut(headersOf({ cookie }))
-    expect(published.check(headersOf({ cookie }))).toBe('token')
+    expect(published.check(headersOf({ cookie }))).toBe('token_wanted')
     const another = cookieOf(access({ now }).open(TOKEN))
     now.ms += 43_200_000
-    expect(published.check(headersOf({ cookie: another }))).toBe('token')
+    expect(published.check(headersOf({ cookie: another }))).toBe('token_wanted')
     // Elsewhere the new name is none.
     const secure = cookieOf(published.open(TOKEN))
     expect(published.check(headersOf({ cookie: secure }))).toBe(null)
-    expect(access({ now }).check(headersOf({ cookie: secure }))).toBe('token')
+    expect(access({ now }).check(headersOf({ cookie: secure }))).toBe('token_wanted')
   })
 
   it('is found behind a hundred cookies of its name that another subdomain has set', () => {
@@ -264,7 +266,7 @@ describe('the token', () => {
       const headers = headersOf({ cookie: [...ofOthers, cookie].join('; ') })
       expect([open.check(headers), open.isStillShown(headers), open.mayWrite(headers)]).toEqual([null, true, true])
       open.signOut(headers)
-      expect(open.check(headers)).toBe('token')
+      expect(open.check(headers)).toBe('token_wanted')
     }
   })
 
@@ -274,14 +276,14 @@ describe('the token', () => {
     const wrong = 'a-wrong-token-of-some-length'
     const results = Array.from({ length: 12 }, () => open.open(wrong))
     expect(results).toEqual([
-      ...Array.from({ length: 10 }, () => 'token'),
-      ...Array.from({ length: 2 }, () => 'too many wrong tokens'),
+      ...Array.from({ length: 10 }, () => 'token_wanted'),
+      ...Array.from({ length: 2 }, () => 'too_many_tries'),
     ])
-    expect(open.check(headersOf({ authorization: `Bearer ${wrong}` }))).toBe('too many wrong tokens')
+    expect(open.check(headersOf({ authorization: `Bearer ${wrong}` }))).toBe('too_many_tries')
     expect(open.open(TOKEN)).toMatchObject({ cookie: expect.any(String) })
     expect(open.check(headersOf({ authorization: `Bearer ${TOKEN}` }))).toBe(null)
     expect(open.check(headersOf({ cookie: cookieOf(open.open(TOKEN)) }))).toBe(null)
     now.ms += 1000
-    expect(open.open(wrong)).toBe('token')
+    expect(open.open(wrong)).toBe('token_wanted')
   })
 })

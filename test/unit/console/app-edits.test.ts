@@ -21,7 +21,7 @@ it('puts the record before back where the new one is refused, also after its rea
     withRecords: (use) => use({ editOne } as AppRecords),
     onChange: (change) => changes.push(change),
   })
-  const taken = problem(400, 'bad_record', 'the key is taken')
+  const taken = problem('bad_record', 'the key is taken')
   const request = { headers: {} } as AdminRequest
   const answer = await edits.edit(
     { request, appId: 'shop', caller: { mayWrite: true, by: 'test' } },

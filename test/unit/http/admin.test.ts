@@ -199,7 +199,7 @@ describe('admin port', () => {
               sink.end()
               return () => {}
             }
-          : problem(400, 'bad_request', 'größe'),
+          : problem('bad_request', 'größe'),
     })
     expect(await (await fetch(`${url}/readyz?verbose`)).text()).toContain('Käufe: é')
     const json = await fetch(`${url}/readyz?verbose`, { headers: { accept: 'application/json' } })

@@ -1,12 +1,13 @@
 // Receives what webhooks.js sends: believes what is signed with its secret, and takes each id once (docs/webhooks.md).
 // WEBHOOK_SECRETS=whsec_… node examples/receiver.js: prints each alert as a line of JSON.
 
-import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
+import { limitedLog } from './shared/limited-log.js'
+import { serve } from './shared/serve.js'
 import { faultOf, secretBytes } from './shared/webhooks/signature.js'
 
 const MAX_BODY_BYTES = 65_536
-const REQUEST_TIMEOUT_MS = 10_000
+const MAX_GATHERED_BYTES = 2_097_152
 const MAX_CONNECTIONS = 100
 /** Where it matters for longer, keep the ids in the database that keeps what you make of them. */
 const MAX_IDS = 10_000
@@ -23,38 +24,41 @@ if (!secrets.every((secret) => secretBytes(secret) !== null)) {
 /** @type {Set<string>} */
 const seen = new Set()
 
-const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, async (request, response) => {
-  const status = await take(request).catch(() => 400)
-  if (!request.complete) response.setHeader('Connection', 'close')
-  response.writeHead(status)
-  response.end()
-})
-server.maxConnections = MAX_CONNECTIONS
-server.listen(Number(values.port), values.host, () => {
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  console.error(`receiver: listening on http://${values.host}:${port}`)
-})
-for (const end of ['SIGINT', 'SIGTERM']) process.on(end, () => server.close())
+const log = limitedLog()
 
-/** The status to answer. @param {import('node:http').IncomingMessage} request */
-async function take(request) {
-  if (request.method !== 'POST') return 405
-  const pieces = []
-  let bytes = 0
-  for await (const piece of request.iterator({ destroyOnReturn: false })) {
-    bytes += piece.length
-    if (bytes > MAX_BODY_BYTES) return 413
-    pieces.push(piece)
-  }
-  const body = Buffer.concat(pieces)
-  const fault = faultOf(request.headers, body, secrets, Date.now() / 1000)
+serve({
+  name: 'receiver',
+  host: values.host,
+  port: Number(values.port),
+  maxConnections: MAX_CONNECTIONS,
+  maxBodyBytes: MAX_BODY_BYTES,
+  maxGatheredBytes: MAX_GATHERED_BYTES,
+  answer: async (request, readBody) => ({
+    status: request.method === 'POST' ? await take(request.headers, readBody) : 405,
+  }),
+  onFault: (error) => log('bug', `receiver: bug, this message got 500: ${Object(error).stack ?? error}`),
+})
+/**
+ * The status to answer.
+ *
+ * @param {import('node:http').IncomingHttpHeaders} headers
+ * @param {() => Promise<Buffer | null>} readBody
+ */
+async function take(headers, readBody) {
+  const body = await readBody()
+  if (body === null) return 413
+  const fault = faultOf(headers, body, secrets, Date.now() / 1000)
   if (fault !== null) {
-    console.error(`receiver: a message was refused: ${fault}`)
+    log('refused', `receiver: a message was refused: ${fault}`)
     return 401
   }
-  const id = String(request.headers['webhook-id'])
+  const id = String(headers['webhook-id'])
   if (seen.has(id)) return 204
-  console.log(JSON.stringify({ id, ...JSON.parse(body.toString()) }))
+  try {
+    console.log(JSON.stringify({ id, ...JSON.parse(body.toString()) }))
+  } catch {
+    return 400
+  }
   // Noted after it was handled: what fails in between comes again.
   seen.add(id)
   for (const oldest of seen) {

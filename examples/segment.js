@@ -2,19 +2,31 @@
 // Needs no package: IDS_SECRET=… node examples/segment.js --sluice http://localhost:8080
 
 import { createHash, randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
 import { parseArgs, promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import { toEvent } from './shared/segment.js'
+import { textOf } from './shared/answer.js'
+import { limitedLog } from './shared/limited-log.js'
+import { reasonOf } from './shared/reason.js'
+import { sharedContextOf, shownId, toEvent } from './shared/segment.js'
+import { serve } from './shared/serve.js'
 
 const MAX_BODY_BYTES = 524_288
 /** What sluice takes in one request, less some room for what stands around the events. */
 const MAX_PART_EVENTS = 100
 const MAX_PART_BYTES = 520_000
+/** As many as Segment takes. */
+const MAX_MESSAGES = 2500
+const MAX_SHARED_CONTEXT_BYTES = 4096
+const MAX_KEY_CHARACTERS = 200
+/** Messages that one answer names. */
+const MAX_REFUSED_NAMED = 20
+/** Requests whose body is there. */
 const MAX_UNDER_WAY = 64
+const MAX_GATHERED_BYTES = 33_554_432
 const MAX_CONNECTIONS = 1000
-const REQUEST_TIMEOUT_MS = 30_000
+/** For all that one request becomes. */
 const SLUICE_TIMEOUT_MS = 10_000
+const MAX_SLUICE_ANSWER_BYTES = 65_536
 /** Libraries use long names or one letter; Ruby and Android send batches to /v1/import. */
 const CALLS = new Map(
   'batch import:batch track t:track page p:page screen s:screen identify i:identify group g:group alias a:alias'
@@ -34,7 +46,11 @@ IDS_SECRET has 32 characters or more, always the same ones: the ids of users are
  * @typedef {import('./shared/segment.js').Mapped} Mapped
  * @typedef {{ messageId: unknown, path: string, message: string }} Refusal  `path`: in sluice's event.
  * @typedef {{ status: number, code?: string, message?: string, retryAfter?: string | undefined }} Outcome
+ * @typedef {{ stored: number, refused?: Refusal[], refused_total?: number }} Stored
  */
+
+/** @type {Outcome} */
+const TOO_LARGE = { status: 413, code: 'payload_too_large', message: `at most ${MAX_BODY_BYTES} bytes` }
 
 const options = readOptions()
 if (options.help) {
@@ -47,30 +63,29 @@ if (secret.length < 32) {
   process.exit(1)
 }
 let underWay = 0
+const log = limitedLog()
 
-const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, async (request, response) => {
-  underWay += 1
-  const { retryAfter, status, ...rest } = await outcomeOf(request).catch((error) => {
-    if (request.complete) console.error('segment: bug, this request got 500:', error)
-    return { status: 500, code: 'internal_error', message: 'try again', retryAfter: undefined }
-  })
-  underWay -= 1
-  if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
-  // The rest of a body that is not wanted is not read.
-  if (!request.complete) response.setHeader('Connection', 'close')
-  response.writeHead(status, { 'Content-Type': 'application/json' })
-  response.end(JSON.stringify({ success: status === 200, ...rest }))
+serve({
+  name: 'segment',
+  about: `, sending to ${options.sluice}`,
+  host: options.host,
+  port: Number(options.port),
+  maxConnections: MAX_CONNECTIONS,
+  maxBodyBytes: MAX_BODY_BYTES,
+  maxGatheredBytes: MAX_GATHERED_BYTES,
+  answer: async (request, readBody) => {
+    const { retryAfter, status, ...rest } = await outcomeOf(request, readBody)
+    return {
+      status,
+      headers: {
+        'Content-Type': 'application/json',
+        ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
+      },
+      text: JSON.stringify({ success: status === 200, ...rest }),
+    }
+  },
+  onFault: (error) => log('bug', `segment: bug, this request got 500: ${Object(error).stack ?? error}`),
 })
-server.maxConnections = MAX_CONNECTIONS
-server.on('error', (error) => {
-  console.error(`segment: ${error.message}`)
-  process.exitCode = 1
-})
-server.listen(Number(options.port), options.host, () => {
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  console.error(`segment: listening on http://${options.host}:${port}, sending to ${options.sluice}`)
-})
-for (const end of ['SIGINT', 'SIGTERM']) process.on(end, () => server.close())
 
 function readOptions() {
   const options = /** @type {const} */ ({
@@ -89,63 +104,90 @@ function readOptions() {
 
 /**
  * @param {import('node:http').IncomingMessage} request
- * @returns {Promise<Outcome & { stored?: number, refused?: Refusal[] }>}
+ * @param {() => Promise<Buffer | null>} readBody
+ * @returns {Promise<Outcome & Partial<Stored>>}
  */
-async function outcomeOf(request) {
+async function outcomeOf(request, readBody) {
   const type = CALLS.get(String(request.url).split('?')[0])
   if (type === undefined) return { status: 404, code: 'not_found', message: `there is ${[...CALLS.keys()].join(' ')}` }
   if (request.method !== 'POST') return { status: 405, code: 'method_not_allowed', message: 'send with POST' }
-  if (underWay > MAX_UNDER_WAY) return { status: 503, code: 'busy', message: 'try again', retryAfter: '1' }
-  const text = await read(request)
-  if (text === null) return { status: 413, code: 'payload_too_large', message: `at most ${MAX_BODY_BYTES} bytes` }
-  const body = parsed(text)
-  if (body === null) return { status: 400, code: 'invalid_json', message: 'the body is not a JSON object' }
-  const [, basic = ''] = /^Basic (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
-  const appKey = Buffer.from(basic, 'base64').toString().split(':')[0] || body.writeKey
-  if (typeof appKey !== 'string') return { status: 401, code: 'invalid_app_key', message: 'there is no write key' }
-  const messages = type === 'batch' ? body.batch : [{ ...body, type }]
-  if (!Array.isArray(messages)) return { status: 400, code: 'validation_failed', message: 'batch: must be an array' }
-  const shared = type === 'batch' ? body.context : {}
-  const now = new Date().toISOString()
-  return await passOn(
-    appKey,
-    messages.map((each) => toEvent({ ...each, context: { ...shared, ...Object(each).context } }, secret, now)),
-  )
+  const body = await readBody()
+  if (body === null) return TOO_LARGE
+  // Not before the body is there: who sends half of one would keep others out.
+  if (underWay >= MAX_UNDER_WAY) return { status: 503, code: 'busy', message: 'try again', retryAfter: '1' }
+  underWay += 1
+  try {
+    return await outcomeOfBody(type, request.headers, body)
+  } finally {
+    underWay -= 1
+  }
 }
 
 /**
- * One answer for all messages: what is refused for good is named, and the rest is stored. Where sluice cannot take a part
- * now, its status is the answer; the library then sends all again, and what is stored already is not stored twice.
+ * @param {string} type
+ * @param {import('node:http').IncomingHttpHeaders} headers
+ * @param {Buffer} bytes
+ * @returns {Promise<Outcome & Partial<Stored>>}
+ */
+async function outcomeOfBody(type, headers, bytes) {
+  const text = headers['content-encoding'] === 'gzip' ? await unpacked(bytes) : bytes.toString()
+  if (text === null) return TOO_LARGE
+  const body = parsed(text)
+  if (body === null) return { status: 400, code: 'invalid_json', message: 'the body is not a JSON object' }
+  const [, basic = ''] = /^Basic (\S+)$/i.exec(headers.authorization ?? '') ?? []
+  const appKey = Buffer.from(basic, 'base64').toString().split(':')[0] || body.writeKey
+  if (typeof appKey !== 'string') return { status: 401, code: 'invalid_app_key', message: 'there is no write key' }
+  if (appKey.length > MAX_KEY_CHARACTERS)
+    return { status: 401, code: 'invalid_app_key', message: 'the write key is too long' }
+  if (type !== 'batch') return await passOn(appKey, [{ ...body, type }], {})
+  const { batch: messages, context } = body
+  if (!Array.isArray(messages)) return invalid('batch: must be an array')
+  if (messages.length > MAX_MESSAGES) return invalid(`batch: at most ${MAX_MESSAGES} messages`)
+  const shared = sharedContextOf(context, MAX_SHARED_CONTEXT_BYTES)
+  if (shared === null) return invalid(`context: at most ${MAX_SHARED_CONTEXT_BYTES} bytes for all messages`)
+  return await passOn(appKey, messages, shared)
+}
+
+/** @param {string} message @returns {Outcome} */
+function invalid(message) {
+  return { status: 400, code: 'validation_failed', message }
+}
+
+/**
+ * One answer for all messages: what is refused for good is counted, and the first ones named, and the rest is stored. Where
+ * sluice cannot take a part now, its status is the answer; the library then sends all again, and what is stored already is
+ * not stored twice.
  *
  * @param {string} appKey
- * @param {ReturnType<typeof toEvent>[]} messages
+ * @param {readonly unknown[]} messages
+ * @param {Record<string, any>} sharedContext
+ * @returns {Promise<Outcome & Stored>}
  */
-async function passOn(appKey, messages) {
-  /** @type {Refusal[]} */
-  const refused = []
-  const events = []
-  for (const each of messages) {
-    if ('text' in each) events.push(each)
-    else refused.push({ messageId: each.messageId, path: '', message: each.problem })
+async function passOn(appKey, messages, sharedContext) {
+  const now = new Date().toISOString()
+  const signal = AbortSignal.timeout(SLUICE_TIMEOUT_MS)
+  /** @type {Stored & { refused: Refusal[], refused_total: number }} */
+  const stored = { stored: 0, refused: [], refused_total: 0 }
+  /** @param {unknown} messageId @param {{ path: string, message: string }} fault */
+  const refuse = (messageId, fault) => {
+    stored.refused_total += 1
+    if (stored.refused.length < MAX_REFUSED_NAMED) stored.refused.push({ messageId: shownId(messageId), ...fault })
   }
-  let stored = 0
-  for (const part of partsOf(events)) {
+  for (const part of partsOf(messages, (each) => toEvent(each, secret, now, sharedContext), refuse)) {
     let rest = part
     while (rest.length > 0) {
-      const { errors, ...outcome } = await post(appKey, rest)
-      const faults = faultsIn(errors)
-      if (outcome.status === 202) stored += rest.length
-      else if (faults.size === 0) return { ...outcome, stored, refused }
-      for (const [index, fault] of faults) refused.push({ messageId: rest[index].messageId, ...fault })
+      const { faults, ...outcome } = await post(appKey, rest, signal)
+      if (outcome.status === 202) stored.stored += rest.length
+      else if (faults.size === 0) return { ...outcome, ...stored }
+      for (const [index, fault] of faults) refuse(rest[index]?.messageId, fault)
       rest = outcome.status === 202 ? [] : rest.filter((_, index) => !faults.has(index))
     }
   }
-  if (refused.length === 0) return { status: 200, stored }
-  const reason = `${refused[0].path} ${refused[0].message}`.trim()
-  console.error(`segment: ${refused.length} of ${messages.length} messages were refused; the first: ${reason}`)
-  return stored > 0
-    ? { status: 200, stored, refused }
-    : { status: 400, code: 'validation_failed', message: reason, refused }
+  if (stored.refused_total === 0) return { status: 200, stored: stored.stored }
+  const [{ path, message }] = stored.refused
+  const reason = `${path} ${message}`.trim()
+  log('refused', `segment: ${stored.refused_total} of ${messages.length} messages were refused; the first: ${reason}`)
+  return stored.stored > 0 ? { status: 200, ...stored } : { ...invalid(reason), ...stored }
 }
 
 /**
@@ -154,67 +196,76 @@ async function passOn(appKey, messages) {
  *
  * @param {string} appKey
  * @param {Mapped[]} part
- * @returns {Promise<Outcome & { errors: { path: string, message: string }[] }>}
+ * @param {AbortSignal} signal
+ * @returns {Promise<Outcome & { faults: ReturnType<typeof faultsIn> }>}
  */
-async function post(appKey, part) {
+async function post(appKey, part, signal) {
   const body = `{"app_key":${JSON.stringify(appKey)},"events":[${part.map(({ text }) => text).join(',')}]}`
   const key = part.every(({ isRepeatable }) => isRepeatable) ? uuidOf(body) : randomUUID()
   const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key }
-  const signal = AbortSignal.timeout(SLUICE_TIMEOUT_MS)
   try {
     const response = await fetch(`${options.sluice}/api/v1/events`, { method: 'POST', headers, body, signal })
-    const { error: code, message, errors = [] } = /** @type {any} */ (await response.json())
-    return {
-      status: response.status,
-      code,
-      message,
-      retryAfter: response.headers.get('Retry-After') ?? undefined,
-      errors,
-    }
+    const answer = JSON.parse(await textOf(response, MAX_SLUICE_ANSWER_BYTES))
+    const retryAfter = response.headers.get('Retry-After') ?? undefined
+    const { error: code, message } = answer
+    return { status: response.status, code, message, retryAfter, faults: faultsIn(answer) }
   } catch (error) {
-    console.error(`segment: no answer from ${options.sluice}, the library got 503: ${Object(error).cause ?? error}`)
-    return { status: 503, code: 'no_answer', message: 'sluice did not answer; try again', retryAfter: '1', errors: [] }
+    log('no answer', `segment: no answer from ${options.sluice}, the library got 503: ${reasonOf(error)}`)
+    const message = 'sluice did not answer; try again'
+    return { status: 503, code: 'no_answer', message, retryAfter: '1', faults: new Map() }
   }
 }
 
-/** Of each event that is refused, the first fault. @param {{ path: string, message: string }[]} errors */
-function faultsIn(errors) {
+/**
+ * Of each event that is refused, the first fault that is named. All of them are left out in one go: one after the other
+ * would be a request for each.
+ *
+ * @param {{ errors?: { path: string, message: string, event?: number }[], invalid_events?: number[] }} answer
+ */
+function faultsIn({ errors = [], invalid_events: places = [] }) {
+  /** @type {Map<number, { path: string, message: string }>} */
   const faults = new Map()
-  for (const { path, message } of errors) {
-    const [, index, member] = /^events\[(\d+)\]\.?(.*)$/.exec(path) ?? []
-    if (index !== undefined && !faults.has(Number(index))) faults.set(Number(index), { path: member, message })
-  }
+  for (const { path, message, event } of errors)
+    if (event !== undefined && !faults.has(event))
+      faults.set(event, { path: path.replace(/^events\[\d+\]\.?/, ''), message })
+  for (const place of places)
+    if (!faults.has(place)) faults.set(place, { path: '', message: 'does not fit the schema' })
   return faults
 }
 
-/** @param {Mapped[]} events */
-function partsOf(events) {
-  /** @type {Mapped[][]} */
-  const parts = []
-  let bytes = Number.POSITIVE_INFINITY
-  for (const event of events) {
+/**
+ * What sluice takes in one request at a time. A part is made when it is asked for, so that a key which nobody knows costs
+ * one part's work.
+ *
+ * @param {readonly unknown[]} messages
+ * @param {(message: unknown) => ReturnType<typeof toEvent>} map
+ * @param {(messageId: unknown, fault: { path: string, message: string }) => void} refuse
+ * @returns {Generator<Mapped[]>}
+ */
+function* partsOf(messages, map, refuse) {
+  /** @type {Mapped[]} */
+  let part = []
+  let bytes = 0
+  for (const message of messages) {
+    const event = map(message)
+    if ('problem' in event) {
+      refuse(event.messageId, { path: '', message: event.problem })
+      continue
+    }
     const size = Buffer.byteLength(event.text) + 1
-    if (bytes + size > MAX_PART_BYTES || parts.at(-1)?.length === MAX_PART_EVENTS) {
-      parts.push([])
+    if (part.length === MAX_PART_EVENTS || (part.length > 0 && bytes + size > MAX_PART_BYTES)) {
+      yield part
+      part = []
       bytes = 0
     }
-    parts.at(-1)?.push(event)
+    part.push(event)
     bytes += size
   }
-  return parts
+  yield part
 }
 
-/** null: too long. @param {import('node:http').IncomingMessage} request */
-async function read(request) {
-  const pieces = []
-  let bytes = 0
-  for await (const piece of request.iterator({ destroyOnReturn: false })) {
-    bytes += piece.length
-    if (bytes > MAX_BODY_BYTES) return null
-    pieces.push(piece)
-  }
-  const body = Buffer.concat(pieces)
-  if (request.headers['content-encoding'] !== 'gzip') return body.toString()
+/** null: too long. @param {Buffer} body */
+async function unpacked(body) {
   try {
     return (await promisify(gunzip)(body, { maxOutputLength: MAX_BODY_BYTES })).toString()
   } catch (error) {

@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { textOf } from './shared/answer.js'
 import { reasonOf } from './shared/reason.js'
 import { deliver } from './shared/webhooks/deliver.js'
 import { follow } from './shared/webhooks/follow.js'
@@ -110,14 +111,7 @@ async function readAlerts(since, app, stop) {
     redirect: 'error',
     signal: AbortSignal.any([stop, AbortSignal.timeout(READ_TIMEOUT_MS)]),
   })
-  let bytes = 0
-  const pieces = []
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > MAX_PAGE_BYTES) throw new Error('the answer is too long')
-    pieces.push(piece)
-  }
-  const { alerts, more, message } = JSON.parse(Buffer.concat(pieces).toString())
+  const { alerts, more, message } = JSON.parse(await textOf(response, MAX_PAGE_BYTES))
   if (response.status !== 200) throw new Error(`sluice answered ${response.status}: ${message}`)
   return { alerts, more }
 }

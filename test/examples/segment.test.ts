@@ -178,6 +178,9 @@ describe('what is refused', () => {
   const long = { properties: { text: 'x'.repeat(501) } }
 
   it('is named by its id, and the rest of its batch is stored once', async () => {
+    // What others brought about has a line of the log a second.
+    shim = await startShim(service.port)
+    stops.push(() => shim.stop())
     const good = messages(2)
     const tooLong = message(long)
     const nobody = message({ userId: null })
@@ -191,8 +194,9 @@ describe('what is refused', () => {
         success: true,
         stored: 2,
       })
+      expect(json['refused_total']).toBe(33)
       const refused = json['refused'] as Members[]
-      expect(refused).toHaveLength(33)
+      expect(refused).toHaveLength(20)
       expect(refused).toEqual(
         expect.arrayContaining([
           { messageId: tooLong.messageId, path: 'properties[0]', message: 'at most 500 characters' },
@@ -202,7 +206,7 @@ describe('what is refused', () => {
             path: '',
             message: 'type: must be track, page, screen, identify, group or alias',
           },
-          { messageId: nameless[29].messageId, path: 'name', message: 'length must be 1 to 200' },
+          { messageId: nameless[0].messageId, path: 'name', message: 'length must be 1 to 200' },
         ]),
       )
     }

@@ -161,6 +161,22 @@ describe('an attempt', () => {
     await closed
   })
 
+  it('ends where answers that only announce another one never end', async () => {
+    let heads = 0
+    const url = await serve((request, response) => {
+      const announce = () => {
+        if (request.socket.destroyed) return
+        heads += 1
+        response.writeProcessing()
+        setImmediate(announce)
+      }
+      announce()
+    })
+    const outcome = await deliver({ ...attempt, url, timeoutMs: 60_000 })
+    expect(outcome).toMatchObject({ kind: 'failed', why: 'it did not come to an answer' })
+    expect(heads).toBeGreaterThan(10)
+  })
+
   it('says how long to wait, and that an address is gone', async () => {
     let status = 503
     const url = await serve((_, response) => response.writeHead(status, { 'Retry-After': '90' }).end())

@@ -20,8 +20,15 @@ export async function serve(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-export function startExample(name: string, args: readonly string[], env: Readonly<Record<string, string>>) {
-  const child: ChildProcess = spawn(process.execPath, [join(EXAMPLES, name), ...args], { env, stdio: 'pipe' })
+/** `by`: the command that starts Node, with what comes before. */
+export function startExample(
+  name: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  by: readonly string[] = [],
+) {
+  const [command, ...rest] = [...by, process.execPath, join(EXAMPLES, name), ...args]
+  const child: ChildProcess = spawn(command, rest, { env, stdio: 'pipe' })
   const texts = { stdout: '', stderr: '' }
   child.stdout?.on('data', (text: Buffer) => (texts.stdout += text.toString()))
   child.stderr?.on('data', (text: Buffer) => (texts.stderr += text.toString()))

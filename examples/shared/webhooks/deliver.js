@@ -1,14 +1,16 @@
 // One attempt to deliver one message: one connection to an address that was checked, no redirect, bounded in time and bytes.
 
-import { lookup as lookUp } from 'node:dns/promises'
 import { request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { addressesOf } from './address.js'
+import { lookUp } from './lookup.js'
 import { signedHeaders } from './signature.js'
 
 const ATTEMPT_TIMEOUT_MS = 15_000
 const MAX_RETRY_AFTER_SECONDS = 86_400
+/** Before the answer, a server may send any number of heads that begin with 1: each is read. */
+const MAX_EARLY_HEADS = 10
 
 /**
  * @typedef {{ kind: 'taken' } | { kind: 'gone' } | { kind: 'failed', why: string, retryAfterMs: number }} Outcome
@@ -22,7 +24,7 @@ const MAX_RETRY_AFTER_SECONDS = 86_400
  * @property {number} nowMs
  * @property {boolean} allowsLocal
  * @property {AbortSignal} signal
- * @property {(hostname: string) => Promise<readonly string[]>} [lookup]
+ * @property {(hostname: string, signal: AbortSignal) => Promise<readonly string[]>} [lookup]
  * @property {number} [timeoutMs]
  */
 
@@ -46,9 +48,9 @@ export async function deliver(attempt) {
 }
 
 /** @param {Attempt} attempt @param {AbortSignal} signal @returns {Promise<{ status: number, retryAfter: string }>} */
-async function send({ url, secrets, id, body, number, nowMs, allowsLocal, lookup = lookUpAll }, signal) {
+async function send({ url, secrets, id, body, number, nowMs, allowsLocal, lookup = lookUp }, signal) {
   const { protocol, hostname, host, port, pathname, search } = new URL(url)
-  const addresses = await addressesOf(hostname, lookup, allowsLocal)
+  const addresses = await addressesOf(hostname, (name) => lookup(name, signal), allowsLocal)
   signal.throwIfAborted()
   const options = {
     // The address itself: no name is looked up again. The next attempt takes the next one.
@@ -76,17 +78,16 @@ async function send({ url, secrets, id, body, number, nowMs, allowsLocal, lookup
       response.on('error', () => {})
       request.destroy()
     })
+    let earlyHeads = 0
+    request.on('information', () => {
+      if (++earlyHeads > MAX_EARLY_HEADS) request.destroy(new Error('it did not come to an answer'))
+    })
     request.on('error', reject)
     request.end(body)
   })
 }
 
-/** @param {string} hostname */
-async function lookUpAll(hostname) {
-  return (await lookUp(hostname, { all: true })).map(({ address }) => address)
-}
-
-/** A name that is looked up cannot be broken off. @param {AbortSignal} signal @returns {Promise<never>} */
+/** For a lookup that does not end. @param {AbortSignal} signal @returns {Promise<never>} */
 function rejected(signal) {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason)

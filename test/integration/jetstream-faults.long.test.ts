@@ -96,15 +96,17 @@ describe('the JetStream queue in an outage', () => {
     await queue.stop()
   })
 
-  it('ends a silence by a late acknowledgement, and by nothing else', async () => {
+  it('ends a silence by an acknowledgement, which it needs no other record for', async () => {
     const { queue, notices } = await openReadyQueue(nats.url, { ackTimeoutMs: 300 })
     await freeze(nats)
     const record = makeRecord({ keyed: true })
     expect(await publishTo(queue, record)).toMatchObject({ ack: 'in_doubt' })
     expect(queue.isUp).toBe(false)
     nats.resume()
-    // Only an acknowledgement ends it, and no other message was sent.
-    await eventually('the late acknowledgement came', () => notices.at(-1) === 'NATS: connected')
+    await eventually(
+      'a late acknowledgement came, or one that was asked for',
+      () => notices.at(-1) === 'NATS: connected',
+    )
     expect(queue.isUp).toBe(true)
     expect(await publishTo(queue, record)).toMatchObject({ ack: 'duplicate', storedEvents: 1 })
     await queue.stop()

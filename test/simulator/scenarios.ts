@@ -58,6 +58,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       maxWaits: 2 * (2 * 20 + 7),
     }),
   },
+  'nats-acknowledges-again': {
+    claim: 'refuses nobody two seconds after NATS acknowledges again, though no request came meanwhile',
+    history: history('nats-acknowledges-again', {
+      nodes: 1,
+      steps: [
+        { atMs: 1900, kind: 'acks lost', share: 1, forMs: 4000 },
+        send(2000, {}),
+        ...Array.from({ length: 20 }, (_, client) => send(7900, { keyed: client % 2 === 0 })),
+      ],
+      endMs: 9000,
+    }),
+    // The one whose acknowledgement was lost.
+    refused: 1,
+  },
   'acks-just-late': {
     claim: 'sends again after acknowledgements that came just after their records timed out',
     history: history('acks-just-late', {

@@ -14,6 +14,25 @@ import { eventually } from './service.ts'
 /** As the settings have it where nothing is set. */
 export const NEW_STREAM: NewStream = { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null }
 
+/** A connection to a stream of this size, as it is when it is asked. */
+export function streamOf(facts: { bytes: number; config: object; account?: object }): NatsConnection {
+  const request = (subject: string): Promise<{ data: Buffer }> => {
+    if (subject === '$JS.API.INFO') return Promise.resolve({ data: Buffer.from(JSON.stringify(facts.account ?? {})) })
+    const config = {
+      subjects: ['sluice.events.*'],
+      storage: 'file',
+      retention: 'limits',
+      discard: 'new',
+      ...facts.config,
+    }
+    const state = { messages: 1, bytes: facts.bytes, first_seq: 1, last_seq: 1, first_ts: '2026-11-20T12:00:00Z' }
+    const answer = { config: { duplicate_window: 600e9, ...config }, created: '2026-11-20T12:00:00Z', state }
+    return Promise.resolve({ data: Buffer.from(JSON.stringify(answer)) })
+  }
+  const features = { get: () => ({ ok: true, min: '' }) }
+  return { options: {}, features, request } as unknown as NatsConnection
+}
+
 export interface OpenQueue {
   readonly queue: StreamPublisher
   readonly notices: readonly string[]

@@ -12,7 +12,7 @@ import type { Durability } from '../../nats/durability.ts'
 import { learnDurability } from '../../nats/durability-watch.ts'
 import { type KnownServers, type ServerStorage, storageOf } from '../../nats/server-facts.ts'
 import { APPS_BUCKET, EVENTS_STREAM } from '../../nats/store-names.ts'
-import { askRefusal } from '../../queue/stream/probe.ts'
+import { askAck } from '../../queue/stream/probe.ts'
 import { readAccountLimit, serverLimitOf } from '../../queue/stream/storage-limit.ts'
 import { describeStream, MAX_RECORD_BYTES, type StreamReport } from '../../queue/stream/stream.ts'
 import { FOREIGN, isForeignBucket } from '../../records/bucket-records.ts'
@@ -105,7 +105,8 @@ async function limitsOf(
   const limits = [...(account === null ? [] : [account]), ...servers.map(serverLimitOf)]
   // Only an answer of the stream shows a limit that a server does not.
   const isAsked = report.kind === 'present' && servers.length < replicas
-  return { limits, refused: isAsked ? await askRefusal(connection) : null }
+  const ack = isAsked ? await askAck(connection) : null
+  return { limits, refused: ack?.kind === 'refused' ? ack.reason : null }
 }
 
 export function redisFinding(place: string, { isCluster, nodes }: RedisFacts): Finding {

@@ -1,6 +1,8 @@
 // NATS away for as long as a request waits for it: requests wait no more, but for one a second that tries it.
 
+import type { NatsLink } from '../../nats/connection.ts'
 import type { QueueRefusal } from '../queue.ts'
+import { askAck } from './probe.ts'
 import type { StreamState } from './stream-state.ts'
 
 /** Between two records that try it. */
@@ -9,12 +11,12 @@ const TRY_INTERVAL_MS = 1000
 const CHOICE_INTERVAL_MS = 10
 
 export class LongOutage {
-  readonly #state: Pick<StreamState, 'awaySinceMs'>
+  readonly #state: StreamState
   readonly #afterMs: number
   #triedAtMs = Number.NEGATIVE_INFINITY
   #chosenAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(state: Pick<StreamState, 'awaySinceMs'>, afterMs: number) {
+  constructor(state: StreamState, afterMs: number) {
     this.#state = state
     this.#afterMs = afterMs
   }
@@ -30,5 +32,14 @@ export class LongOutage {
   /** A record was published: if NATS is away, it tries it. */
   published(atMs: number): void {
     this.#triedAtMs = atMs
+  }
+
+  /** NATS answers. Asks for an acknowledgement where it owes one: only that ends a silence, and perhaps no client sends a batch. */
+  async isOver(link: Pick<NatsLink, 'connection'>): Promise<boolean> {
+    const { connection } = link
+    if (connection === null || this.#state.isAcknowledging) return true
+    const ack = await askAck(connection)
+    if (ack !== null && connection === link.connection) this.#state.answered(ack)
+    return this.#state.isAcknowledging
   }
 }

@@ -3,7 +3,7 @@
 
 import { headers, type NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
-import { parseAck } from './ack.ts'
+import { type Ack, parseAck } from './ack.ts'
 import { getFromLeader } from './read/stream-message.ts'
 import { ID_HEADER, PROBE_SUBJECT } from './stream.ts'
 
@@ -25,12 +25,11 @@ export async function probe(connection: NatsConnection, messageId: string): Prom
   return original.data.length === 0 ? 'burnt' : { sequence: ack.sequence, data: original.data }
 }
 
-/** How the stream refuses an empty message now; null: it stores it, or does not say. Never rejects. */
-export async function askRefusal(connection: NatsConnection): Promise<string | null> {
+/** How the stream answers an empty message now; null: not at all. Never rejects. */
+export async function askAck(connection: NatsConnection): Promise<Ack | null> {
   try {
     const answer = await connection.request(PROBE_SUBJECT, new Uint8Array(), { timeout: API_TIMEOUT_MS })
-    const ack = parseAck(answer.data, answer.headers?.code ?? 0)
-    return ack.kind === 'refused' ? ack.reason : null
+    return parseAck(answer.data, answer.headers?.code ?? 0)
   } catch {
     return null
   }

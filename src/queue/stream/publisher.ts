@@ -79,7 +79,7 @@ export class StreamPublisher implements EventQueue {
       state: this.#state,
       keyedAlone: () => (this.stream?.isAtomic === true ? keyedAlone() : Number.POSITIVE_INFINITY),
     })
-    this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
+    this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => void this.#reported(report) })
     this.#link = new NatsLink({
       nats: options.nats,
       timers,
@@ -339,10 +339,10 @@ export class StreamPublisher implements EventQueue {
     this.#renewWindow()
   }
 
-  #reported(report: StreamReport): void {
+  async #reported(report: StreamReport): Promise<void> {
     this.#state.reported(report)
     if (report.kind === 'present') this.#sender.resume()
-    else this.#keeper.look()
+    if (report.kind !== 'present' || !(await this.#longOutage.isOver(this.#link))) this.#keeper.look()
   }
 
   /** Messages in flight may never be answered, and must not block those that follow. */

@@ -12,6 +12,8 @@ const MAX_NOTICES = 16
 export class StreamState {
   /** Connected, but messages are not acknowledged. */
   isSilent = false
+  /** false from a silence until the next acknowledgement: a look that finds the stream does not end the silence. */
+  isAcknowledging = true
   /** It has been connected to an existing stream at least once. */
   hasBeenUp = false
   /** Since when it takes nothing, by the monotonic clock; infinite: it does. After a silence only an acknowledgement ends this. */
@@ -33,8 +35,6 @@ export class StreamState {
   readonly #given = new Set<string>()
   #wasUp = false
   #hasReportedTooLarge = false
-  /** false from a silence until the next acknowledgement: a look that finds the stream does not end the silence. */
-  #isAcknowledging = true
 
   /** `isSpooled`: a spool keeps what is not taken. */
   constructor(onNotice: OnNotice, monotonicMs: () => number, isSpooled = false) {
@@ -78,7 +78,7 @@ export class StreamState {
   connected(): void {
     this.#isConnected = true
     this.isSilent = false
-    this.#isAcknowledging = true
+    this.isAcknowledging = true
     this.#streamProblem = null
     this.#isStreamKnown = false
     this.#refusal = null
@@ -133,7 +133,7 @@ export class StreamState {
     // The common case, which must be cheap.
     if (refusal === this.#refusal && this.#wasUp && !this.isSilent) return
     this.isSilent = false
-    this.#isAcknowledging = true
+    this.isAcknowledging = true
     this.#streamProblem = null
     this.#isStreamKnown = true
     this.hasBeenUp ||= this.#unsafe === null
@@ -145,7 +145,7 @@ export class StreamState {
   /** `sinceMs`: nothing that was sent since then was acknowledged. */
   silent(sinceMs: number): void {
     this.isSilent = true
-    this.#isAcknowledging = false
+    this.isAcknowledging = false
     this.awaySinceMs = Math.min(this.awaySinceMs, sinceMs)
     this.#notify()
   }
@@ -162,10 +162,10 @@ export class StreamState {
 
   #notify(): void {
     const { status } = this
-    if (this.isUp && this.#isAcknowledging) this.awaySinceMs = Number.POSITIVE_INFINITY
+    if (this.isUp && this.isAcknowledging) this.awaySinceMs = Number.POSITIVE_INFINITY
     else this.awaySinceMs = Math.min(this.awaySinceMs, this.#monotonicMs())
     if (status.state === 'ok') {
-      if (!this.#isAcknowledging) return
+      if (!this.isAcknowledging) return
       if (!this.#wasUp) this.#onNotice('NATS: connected', 'info')
       this.#wasUp = true
       this.#given.clear()

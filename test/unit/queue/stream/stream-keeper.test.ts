@@ -1,30 +1,12 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, it } from 'vitest'
+import type { ServerStorage } from '../../../../src/nats/server-facts.ts'
 import type { StreamReport } from '../../../../src/queue/stream/stream.ts'
 import { StreamKeeper, type StreamKeeperOptions } from '../../../../src/queue/stream/stream-keeper.ts'
-import { NEW_STREAM } from '../../../support/jetstream.ts'
+import { NEW_STREAM, streamOf } from '../../../support/jetstream.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 
 const MIB = 1024 ** 2
-
-/** A connection to a stream of this size, as it is when it is asked. */
-function streamOf(facts: { bytes: number; config: object; account?: object }): NatsConnection {
-  const request = (subject: string): Promise<{ data: Buffer }> => {
-    if (subject === '$JS.API.INFO') return Promise.resolve({ data: Buffer.from(JSON.stringify(facts.account ?? {})) })
-    const config = {
-      subjects: ['sluice.events.*'],
-      storage: 'file',
-      retention: 'limits',
-      discard: 'new',
-      ...facts.config,
-    }
-    const state = { messages: 1, bytes: facts.bytes, first_seq: 1, last_seq: 1, first_ts: '2026-11-20T12:00:00Z' }
-    const answer = { config: { duplicate_window: 600e9, ...config }, created: '2026-11-20T12:00:00Z', state }
-    return Promise.resolve({ data: Buffer.from(JSON.stringify(answer)) })
-  }
-  const features = { get: () => ({ ok: true, min: '' }) }
-  return { options: {}, features, request } as unknown as NatsConnection
-}
 
 function keep(
   connection: NatsConnection,
@@ -133,6 +115,28 @@ it('the storage of a server that fills is logged as a stream is', async () => {
   expect(lines).toEqual([
     expect.stringMatching(/^the storage of NATS server n1 is 95% full \(95 MiB of 100 MiB\) .*; when full, /),
     expect.stringMatching(/^the storage of NATS server n1 is full /),
+  ])
+  keeper.use(null)
+})
+
+it('a limit that is new since the last measurement is told of once it refuses a message, not with the next measurement', async () => {
+  const servers: ServerStorage[] = []
+  const facts = { bytes: 5 * MIB, config: {}, account: {} }
+  const { lines, timers, keeper } = keep(streamOf(facts), { serverStorage: () => servers })
+  const refuse = async (reason: string): Promise<void> => {
+    for (let refused = 0; refused < 2; refused += 1) {
+      keeper.noteRefusal(reason)
+      await timers.pass(500)
+    }
+  }
+  await timers.pass(1000)
+  servers.push({ server: 'n1', usedBytes: 50 * MIB, maxBytes: 100 * MIB })
+  await refuse('insufficient resources')
+  facts.account = { storage: 5 * MIB, limits: { max_storage: 10 * MIB } }
+  await refuse('resource limits exceeded for account')
+  expect(lines).toEqual([
+    expect.stringMatching(/^the storage of NATS server n1 is full /),
+    expect.stringMatching(/^the NATS account is full /),
   ])
   keeper.use(null)
 })

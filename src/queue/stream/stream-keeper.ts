@@ -24,7 +24,7 @@ import {
 /** Between two looks while something is wrong. */
 const LOOK_INTERVAL_MS = 500
 const MEASURE_INTERVAL_MS = 10_000
-const STORE = `stream ${EVENTS_STREAM}`
+const STREAM_LIMIT = { store: `stream ${EVENTS_STREAM}`, copies: 1 }
 
 export interface StreamKeeperOptions {
   /** The stream, where it has to be created. */
@@ -92,10 +92,11 @@ export class StreamKeeper {
   noteRefusal(reason: string): void {
     const limiter = limiterOf(reason)
     // Which of the servers it was is not said: the fullest.
-    const store = limiter === 'stream' ? STORE : this.#limits.find((one) => one.of === limiter)?.store
-    const filling = store === undefined ? undefined : this.#fillings.get(store)
+    const limit = limiter === 'stream' ? STREAM_LIMIT : this.#limits.find((one) => one.of === limiter)
+    const filling = limit === undefined ? undefined : this.#fillingOf(limit)
     filling?.noteRefusal()
-    if (filling?.isFull === false) this.look()
+    // Of an account's limit that is new there is nothing yet.
+    if (filling?.isFull === false || (limit === undefined && limiter === 'account')) this.look()
   }
 
   /** The one with the least room first. */
@@ -174,11 +175,10 @@ export class StreamKeeper {
     this.#measured = { ...facts, maxBytes: fullAtBytes(facts, limits) }
     const bounded = new Set(limits.map(({ store }) => store))
     if (maxBytes !== null && !discardsOld) {
-      bounded.add(STORE)
-      this.#fillingOf(STORE, 1).look(bytes, maxBytes, adviceOf('raise its max_bytes'))
+      bounded.add(STREAM_LIMIT.store)
+      this.#fillingOf(STREAM_LIMIT).look(bytes, maxBytes, adviceOf('raise its max_bytes'))
     }
-    for (const limit of limits)
-      this.#fillingOf(limit.store, limit.copies).look(limit.usedBytes, limit.maxBytes, adviceOf(limit.advice))
+    for (const limit of limits) this.#fillingOf(limit).look(limit.usedBytes, limit.maxBytes, adviceOf(limit.advice))
     for (const [store, filling] of this.#fillings) {
       if (bounded.has(store)) continue
       filling.unbound()
@@ -187,7 +187,7 @@ export class StreamKeeper {
     }
   }
 
-  #fillingOf(store: string, copies: number): Filling {
+  #fillingOf({ store, copies }: Pick<StorageLimit, 'store' | 'copies'>): Filling {
     const known = this.#fillings.get(store)
     if (known !== undefined) return known
     const filling = new Filling({ ...this.#options, store, largestBytes: copies * MAX_RECORD_BYTES })

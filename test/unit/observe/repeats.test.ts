@@ -68,3 +68,16 @@ test('a thousand causes are remembered, and more are written each time', () => {
   happens('one more')
   expect(written).toEqual(['one more 0', 'one more 0'])
 })
+
+test('a mebibyte of causes is remembered, and longer ones are written each time until there is room', () => {
+  const long = 'x'.repeat(600_000)
+  for (const cause of [long, `${long}y`, `${long}y`, long, 'short', 'short']) happens(cause)
+  const heads = (): string[] => written.map((line) => line.replace(long, 'long'))
+  expect(heads()).toEqual(['long 0', 'longy 0', 'longy 0', 'short 0'])
+  written = []
+  vi.advanceTimersByTime(4 * HALF_MS)
+  expect(heads()).toEqual(['long 1', 'short 1'])
+  written = []
+  for (const cause of [`${long}y`, `${long}y`]) happens(cause)
+  expect(heads()).toEqual(['longy 0'])
+})

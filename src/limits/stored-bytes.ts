@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../lib/spans.ts'
 import { isNear, secondsBetween } from './limiter.ts'
 
 const MIB = 1024 * 1024
-/** Of a node, however many there are. */
+/** Of a node, however many there are, for an app that is held too. */
 const MIN_NODE_BYTES = MIB
 /** Behind a balancer an app's requests need not reach more nodes than these. */
 const MAX_NODES_SHARING = 4
@@ -173,16 +173,14 @@ export class StoredBytes {
   }
 
   #allowed({ appId, bytesPerMinute }: Limit, minute: number): number {
-    const nodes = Math.min(this.#options.nodes(), MAX_NODES_SHARING)
-    const share = Math.max(MIN_NODE_BYTES, Math.floor(bytesPerMinute / nodes))
-    if (this.#filling.size === 0) return share
-    if (minute !== this.#heldMinute) this.#chooseHeld(minute)
-    return this.#held.has(appId) ? Math.floor(share / HELD_SHARE) : share
+    if (this.#filling.size > 0 && minute !== this.#heldMinute) this.#chooseHeld(minute)
+    const parts = Math.min(this.#options.nodes(), MAX_NODES_SHARING) * (this.#held.has(appId) ? HELD_SHARE : 1)
+    return Math.max(MIN_NODE_BYTES, Math.floor(bytesPerMinute / parts))
   }
 
   #chooseHeld(minute: number): void {
     this.#heldMinute = minute
-    this.#held = new Set(this.#most().map(([appId]) => appId))
+    this.#held = new Set(this.#filling.size === 0 ? [] : this.#most().map(([appId]) => appId))
   }
 
   #most(): [appId: string, bytes: number][] {

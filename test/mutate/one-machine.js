@@ -413,7 +413,7 @@ export const ONE_MACHINE = [
     name: 'b4',
     bug: 'each node allows the whole budget',
     file: BYTES_FILE,
-    find: 'Math.floor(bytesPerMinute / nodes)',
+    find: 'Math.floor(bytesPerMinute / parts)',
     replace: 'Math.floor(bytesPerMinute)',
     tests: [BYTES],
   },

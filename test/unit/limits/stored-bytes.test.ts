@@ -178,6 +178,18 @@ describe('while a store fills', () => {
     expect(['d', 'e', 'a', 'b', 'c'].map(allowed)).toEqual([8, 8, 2, 2, 2].map((mib) => mib * MIB))
   })
 
+  test.each([
+    { nodes: 1, budget: 2 * MIB, allowed: MIB },
+    { nodes: 2, budget: 16 * MIB, allowed: 2 * MIB },
+    { nodes: 4, budget: 2 * MIB, allowed: MIB },
+  ])('a quarter of $budget is $allowed on each of $nodes nodes', ({ nodes, budget, allowed }) => {
+    const stage = new Stage()
+    stage.nodes = nodes
+    stage.store('shop', 1)
+    stage.bytes.hold('the journal', true)
+    expect(stage.fill('shop', budget, KIB)).toBe(allowed)
+  })
+
   test('they are chosen anew in each minute, and all are free again with room in each store', () => {
     const stage = new Stage()
     for (const appId of ['a', 'b', 'c']) stage.store(appId, 100)
@@ -198,7 +210,7 @@ describe('while a store fills', () => {
     const stage = new Stage()
     stage.store('shop', 100)
     stage.bytes.hold('the journal', true)
-    expect(stage.fill('shop', 2 * MIB, 525 * KIB)).toBe(525 * KIB)
+    expect(stage.fill('shop', 2 * MIB, 1025 * KIB)).toBe(1025 * KIB)
   })
 
   test('its lines name the three with their bytes, once anybody has stored anything', () => {

@@ -8,7 +8,7 @@ import type { AppQuestion, Question } from './take.ts'
 const MAX_TAKES = 256
 /** A take that has waited longer for its call is not sent. */
 const MAX_WAIT_MS = 250
-/** Accepted keys not yet written to Redis. Beyond, the oldest are dropped: the queue's duplicate window covers them. */
+/** Accepted keys not yet written to Redis, of all groups. Beyond, the oldest are dropped: the queue's duplicate window covers them. */
 const MAX_PENDING_KEYS = 100_000
 
 export interface AcceptedKey {
@@ -34,14 +34,24 @@ export class CallGroup {
   isScheduled = false
   /** The cluster does not serve the partition's hash slot: no take waits, and `probe` alone sends what does. */
   isUnserved = false
+  readonly #mostKeys: number
 
-  constructor(partition: number) {
+  /** `groups`: as many are there, at most. */
+  constructor(partition: number, groups: number) {
     this.partition = partition
+    this.#mostKeys = Math.ceil(MAX_PENDING_KEYS / groups)
   }
 
   get isEmpty(): boolean {
     const { budgets, lostBudgets, releasedKeys, acceptedKeys, beats } = this
     return budgets.size + lostBudgets.size + releasedKeys.length + acceptedKeys.size + beats.length === 0
+  }
+
+  dropOldestKeys(): void {
+    for (const oldest of this.acceptedKeys.keys()) {
+      if (this.acceptedKeys.size <= this.#mostKeys) return
+      this.acceptedKeys.delete(oldest)
+    }
   }
 }
 
@@ -104,11 +114,4 @@ export function gather(group: CallGroup, { nodeId, nowMs, seen }: Asker): Call {
     apps,
   }
   return { question, budgets, acceptedKeys }
-}
-
-export function dropOldestKeys({ acceptedKeys }: CallGroup): void {
-  for (const oldest of acceptedKeys.keys()) {
-    if (acceptedKeys.size <= MAX_PENDING_KEYS) return
-    acceptedKeys.delete(oldest)
-  }
 }

@@ -7,7 +7,7 @@ import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
 import type { AppBudget } from './app-budget.ts'
-import { type Call, CallGroup, dropOldestKeys, gather } from './call-group.ts'
+import { type Call, CallGroup, gather } from './call-group.ts'
 import { SeenPartitions } from './seen-partitions.ts'
 import { ANSWER, encodeQuestion, type Reply, TAKE } from './take.ts'
 
@@ -85,7 +85,7 @@ export class TurnCalls {
     const group = this.#groupOf(partition)
     const rememberedUntilMs = this.#options.timers.monotonicMs() + rememberedMs
     group.acceptedKeys.set(key, { partition, accepted, rememberedUntilMs })
-    dropOldestKeys(group)
+    group.dropOldestKeys()
     if (this.#options.link.isUp) this.#schedule(group)
   }
 
@@ -149,9 +149,10 @@ export class TurnCalls {
   }
 
   #groupOf(partition: number): CallGroup {
-    const name = this.#options.link.isCluster ? partition : -1
+    const { link, partitions } = this.#options
+    const name = link.isCluster ? partition : -1
     let group = this.#groups.get(name)
-    if (group === undefined) this.#groups.set(name, (group = new CallGroup(name)))
+    if (group === undefined) this.#groups.set(name, (group = new CallGroup(name, link.isCluster ? partitions : 1)))
     return group
   }
 
@@ -292,7 +293,7 @@ export class TurnCalls {
     if (!group.isUnserved) this.#options.onServed(group.partition, fault)
     group.isUnserved = true
     for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
-    dropOldestKeys(group)
+    group.dropOldestKeys()
     group.releasedKeys.push(...question.released)
     for (const [at, { budget, takes, isLost }] of budgets.entries()) {
       if (isLost) group.lostBudgets.add(budget)
@@ -320,7 +321,7 @@ export class TurnCalls {
    */
   #handleNoReply(group: CallGroup, { budgets, acceptedKeys, question }: Call, outcome: 'away' | 'unanswered'): void {
     for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
-    dropOldestKeys(group)
+    group.dropOldestKeys()
     for (const [at, { budget, takes, isLost }] of budgets.entries()) {
       if (isLost) group.lostBudgets.add(budget)
       for (const [minute, events] of question.apps[at].corrections) if (events < 0) budget.correct(minute, events)

@@ -96,3 +96,25 @@ test('each probe of a slot that is not served asks that slot, also after a probe
     expect(link.sent[probes].keys).toContain('sluice:{p3}:fence')
   }
 })
+
+test('while no slot is served, at most 100,000 accepted keys wait in all, the newest', async () => {
+  for (let partition = 0; partition < 16; partition++) {
+    turnCalls.add(new AppBudget(anApp(), partition))
+    await timers.pass(0)
+    link.sent.at(-1)?.options.onSlotFault?.(OF_SLOT)
+  }
+  const keyOf = (partition: number, at: number): string => idempotencyKey(partition, `batch ${at}`)
+  for (let at = 0; at < 7000; at++)
+    for (let partition = 0; partition < 16; partition++)
+      turnCalls.accept(partition, keyOf(partition, at), '1', REMEMBERED_MS)
+  const waiting = new Set<string>()
+  for (let sent = -1; waiting.size > sent; ) {
+    sent = waiting.size
+    const calls = link.sent.length
+    turnCalls.probe()
+    await timers.pass(0)
+    for (const { keys } of link.sent.slice(calls)) for (const key of keys) if (key.includes('batch')) waiting.add(key)
+  }
+  expect(waiting.size).toBe(100_000)
+  expect([waiting.has(keyOf(15, 6999)), waiting.has(keyOf(15, 0))]).toEqual([true, false])
+})

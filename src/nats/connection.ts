@@ -41,6 +41,7 @@ const IS_CREDENTIALS = /---\s*\n\s*eyJ[\w.-]+\s*\n\s*---[^]*---\s*\n\s*S[A-Z2-7]
 
 /** Connects for one command. Rejects within some seconds with a sentence that names each server that was tried. */
 export async function connectNats(access: NatsAccess | string): Promise<NatsConnection> {
+  guardConnections()
   const address = toNatsAddress(access)
   const reasons: string[] = []
   for (const server of address.servers) {
@@ -83,8 +84,9 @@ export class NatsLink {
   readonly #ended: Promise<void>
   #serverAt = 0
 
-  /** Throws a StartError where the URL is not valid. */
+  /** Throws a StartError where the URL is not valid, or the client library cannot be guarded. */
   constructor(options: LinkOptions) {
+    guardConnections()
     this.#options = options
     this.#address = toNatsAddress(options.nats)
     this.#random = options.random ?? Math.random
@@ -216,7 +218,6 @@ async function dial(address: NatsAddress, server: NatsServer, signal: AbortSigna
   const tls = await tlsOf(address)
   // The client does not close the socket of a try that timed out, so a frozen server would collect one for each try.
   const isGreeted = await awaitGreeting(server, signal, tls === null ? 'must' : 'may')
-  guardConnections()
   const connecting = connect({
     servers: [serverText(server)],
     name: 'sluice',

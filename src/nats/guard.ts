@@ -1,7 +1,8 @@
 // Ends the connection to a server that does not keep to the protocol. The client itself would print what it cannot read, whole,
 // keep whatever comes, and answer any number of pings.
 
-import { MsgHdrsImpl, ProtocolHandler } from '@nats-io/transport-node'
+import { DataBuffer, MsgHdrsImpl, Parser, ProtocolHandler } from '@nats-io/transport-node'
+import { mustHaveMethods } from '../lib/client-library.ts'
 import { errorMessage } from '../lib/errors.ts'
 
 /** Of a line of the protocol, such as INFO in a large cluster. */
@@ -19,12 +20,18 @@ export function quoted(text: string): string {
 
 let isGuarded = false
 
-/** Guards every connection that the client makes from now on, from its first byte. */
+/** Guards every connection that the client makes from now on, from its first byte. Throws a StartError where the client is of another kind. */
 export function guardConnections(): void {
   if (isGuarded) return
-  isGuarded = true
   // The client calls it before it opens a socket.
   const client = ProtocolHandler.prototype as unknown as { prepare: (this: ProtocolHandler) => Promise<unknown> }
+  mustHaveMethods('@nats-io/transport-node', [
+    [ProtocolHandler.prototype, 'prepare', 'processPing'],
+    [Parser.prototype, 'parse'],
+    [MsgHdrsImpl, 'decode'],
+    [DataBuffer.prototype, 'fill', 'drain', 'length'],
+  ])
+  isGuarded = true
   const { prepare } = client
   client.prepare = function () {
     const handshake = prepare.call(this)

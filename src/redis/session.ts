@@ -2,6 +2,7 @@
 // instead, so that no call of the old one is left in a client's queue.
 
 import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
+import { mustHaveMethods } from '../lib/client-library.ts'
 import type { Timers } from '../lib/timers.ts'
 import { readSettingFile } from '../lib/value-file.ts'
 import type { RedisAddress } from './address.ts'
@@ -166,6 +167,21 @@ async function pingMasters(cluster: Cluster): Promise<void> {
   for (const reply of await Promise.all(cluster.nodes('master').map((node) => node.ping()))) must(reply === 'PONG')
 }
 
+/** Throws a StartError where the client is of a version that `guard` does not fit. */
+export async function checkClient(): Promise<void> {
+  const { Redis } = await import('ioredis')
+  const client = new Redis({ lazyConnect: true })
+  mustHaveMethods('ioredis', [
+    [client, 'asking'],
+    [queueOf(client) ?? {}, 'shift'],
+  ])
+}
+
+/** Of the calls without an answer. */
+function queueOf(client: Redis): { shift(): unknown } {
+  return (client as unknown as { readonly commandQueue: { shift(): unknown } }).commandQueue
+}
+
 /**
  * What the client leaves undone. It drops the promise of ASKING, whose rejection would end this process, and goes on with a connection
  * whose answers no longer belong to its calls.
@@ -179,7 +195,7 @@ function guard(node: Redis, onEnd: (fault: RedisFault) => void): void {
   }
   // Its queue of calls is made at each connection, and no answer was read yet.
   node.on('connect', () => {
-    const { commandQueue } = node as unknown as { commandQueue: { shift(): unknown } }
+    const commandQueue = queueOf(node)
     const shift = commandQueue.shift.bind(commandQueue)
     commandQueue.shift = () => {
       const call = shift()

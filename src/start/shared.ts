@@ -20,6 +20,7 @@ import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.t
 import type { PublisherOptions } from '../queue/stream/publisher-options.ts'
 import type { RedisAccess } from '../redis/address.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
+import { checkClient } from '../redis/session.ts'
 import type { Config } from '../settings/config.ts'
 import { openSharedApps } from './shared-apps.ts'
 import { openSharedSpool, type SharedSpool, takeSpoolFolder, tellLeft, tellStranded } from './shared-spool.ts'
@@ -41,6 +42,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   const { redisAccess, nats } = context
   const { partitions, stream } = config
   const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
+  await checkClient()
   const redis = connectRedis(redisAccess, context)
   started.add(() => redis.stop())
   // While Redis is away, a node enforces its share among the nodes it last saw. One that has seen none would enforce

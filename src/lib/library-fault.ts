@@ -1,6 +1,8 @@
 // Tells what a client library left undone, such as a promise that it made and dropped, from a bug of ours.
 
 export type Library = 'ioredis' | 'nats'
+/** How many each has made. */
+export type LibraryFaults = Record<Library, number>
 
 /** By the folder in node_modules, with what each library is made of. */
 const LIBRARY_OF: Readonly<Record<string, Library>> = {

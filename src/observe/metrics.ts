@@ -4,6 +4,7 @@
 import { Registry } from 'prom-client'
 import { type RefusalCode, type ReplayedBody, STATUS_OF_REFUSAL } from '../contract/outcome.ts'
 import { OVERLOAD_REASONS, type OverloadReason, QUEUE_REASONS } from '../contract/overload-advice.ts'
+import type { LibraryFaults } from '../lib/library-fault.ts'
 import { addGauges, type Sampler } from './gauges.ts'
 import { Histogram } from './histogram.ts'
 import { MetricsPage, type Series } from './page.ts'
@@ -36,7 +37,7 @@ export interface MetricsOptions {
   readonly version: string
   readonly runtime?: boolean
   /** By library: what it left unhandled. */
-  readonly libraryFaults?: Readonly<Record<'ioredis' | 'nats', number>> | undefined
+  readonly libraryFaults?: LibraryFaults | undefined
 }
 
 /** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped. */
@@ -136,7 +137,7 @@ function newMetrics(page: MetricsPage, runtime: Registry) {
   }
 }
 
-function addCounters(page: MetricsPage, metrics: Metrics, libraryFaults: Readonly<Record<string, number>>): void {
+function addCounters(page: MetricsPage, metrics: Metrics, libraryFaults: LibraryFaults): void {
   const { replays, events, connections, limitCalls } = metrics
   const { closed } = connections
   const single = (name: string, help: string, read: () => number) =>

@@ -5,7 +5,7 @@ import { isatty } from 'node:tty'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
-import { type Library, libraryAtFault, STACK_FRAMES } from '../lib/library-fault.ts'
+import { type LibraryFaults, libraryAtFault, STACK_FRAMES } from '../lib/library-fault.ts'
 import type { Log } from '../observe/log.ts'
 
 /**
@@ -73,8 +73,6 @@ export function atExit(end: () => void): void {
     for (const fd of terminals) if (!isatty(fd)) closeSync(fd)
   })
 }
-
-export type LibraryFaults = Record<Library, number>
 
 /** Handles what nobody caught, from now on. Counts in what it returns the faults of client libraries, which end nothing. */
 export function handleBugs(log: Log, exit: (code: number) => void): LibraryFaults {

@@ -38,7 +38,7 @@ export interface Admission {
    * in one step. `batchId` null: the request has no key. Waits while another request holds the key. `refusal`: why the queue would
    * refuse the batch: nothing is taken or claimed, and what would have been taken is answered with it.
    */
-  admit(app: App, events: number, batchId: string | null, refusal?: QueueRefusal | null): Admitted | Promise<Admitted>
+  admit(app: App, events: number, batchId: string | null, refusal: QueueRefusal | null): Admitted | Promise<Admitted>
   /** For a body that fails validation: what its key was accepted with; null: it was not accepted. */
   replayOf(app: App, batchId: string): Replay | null | Promise<Replay | null>
   /**

@@ -81,7 +81,7 @@ describe.each([
   /** Leaves the batch in flight. Returns its charge, or the reason of the refusal. */
   async function admit(app: App, events: number, atMs = nowMs): Promise<Charge | string> {
     nowMs = atMs
-    const admitted = await node().admit(app, events, null)
+    const admitted = await node().admit(app, events, null, null)
     if (admitted.kind === 'taken') return admitted.charge
     return admitted.kind === 'over limit' ? admitted.refusal : admitted.kind
   }
@@ -89,7 +89,7 @@ describe.each([
   async function spend(app: App, events: number, atMs = nowMs): Promise<string> {
     nowMs = atMs
     const on = node()
-    const admitted = await on.admit(app, events, null)
+    const admitted = await on.admit(app, events, null, null)
     if (admitted.kind !== 'taken') return admitted.kind === 'over limit' ? admitted.refusal : admitted.kind
     on.end(app, admitted.charge, null, 'stored', events)
     const { takenAtMs } = admitted.charge
@@ -106,7 +106,7 @@ describe.each([
 
   /** Ends a new batch under this key on a node. */
   async function finish(on: Admission, app: App, key: string, end: End, events = 5): Promise<Admitted['kind']> {
-    const admitted = await on.admit(app, events, key)
+    const admitted = await on.admit(app, events, key, null)
     if (admitted.kind === 'taken') on.end(app, admitted.charge, key, end, events)
     await made.toldRedis()
     return admitted.kind
@@ -153,7 +153,7 @@ describe.each([
   it('reports with a refusal in how many seconds there is room again', async () => {
     nowMs = NOON_MS + 1500
     const refused = async (parts: Partial<App>): Promise<unknown> => {
-      const admitted = await node().admit(anApp(parts), 2, null)
+      const admitted = await node().admit(anApp(parts), 2, null, null)
       return admitted.kind === 'over limit' ? admitted.retryAfterSeconds : admitted
     }
     expect(await refused({ appId: 'a', eventsPerMinute: 1 })).toBe(59)
@@ -189,7 +189,7 @@ describe.each([
     const app = anApp({ eventsPerMinute: 40 })
     for (const end of ['stored', 'unknown', 'refused', 'duplicate'] as const) {
       const on = node()
-      const admitted = await on.admit(app, 10, null)
+      const admitted = await on.admit(app, 10, null, null)
       if (admitted.kind !== 'taken') throw new Error(admitted.kind)
       on.end(app, admitted.charge, null, end, 10)
     }
@@ -201,7 +201,7 @@ describe.each([
   it('gives back to the windows that were taken from, not to a minute that began later', async () => {
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 15 })
     const on = node()
-    const admitted = await on.admit(app, 10, null)
+    const admitted = await on.admit(app, 10, null, null)
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
     await spend(app, 5, NOON_MS + MINUTE_MS)
     on.end(app, admitted.charge, null, 'refused', 0)
@@ -253,7 +253,7 @@ describe.each([
     const app = anApp({ eventsPerMinute: 100, eventsPerDay: 200, eventsPerMonth: 1000 })
     const on = node()
     const take = async (events: number): Promise<void> => {
-      const admitted = await on.admit(app, events, null)
+      const admitted = await on.admit(app, events, null, null)
       if (admitted.kind === 'taken') on.end(app, admitted.charge, null, 'stored', events)
     }
     expect(on.nearLimits(app, false)).toBeNull()
@@ -281,7 +281,7 @@ describe.each([
   it('gives a month the length of its own cycle, also where that begins within a minute', async () => {
     const app = anApp({ eventsPerMinute: 100, billingAnchorMs: Date.UTC(2026, 0, 31, 12, 0, 30) })
     const on = node()
-    const taken = await on.admit(app, 81, null)
+    const taken = await on.admit(app, 81, null, null)
     if (taken.kind === 'taken') on.end(app, taken.charge, null, 'stored', 81)
     const month = on.nearLimits(app, false)?.[1]
     expect(month).toMatchObject({ name: 'month', lengthSeconds: 30 * 86_400 })
@@ -293,7 +293,7 @@ describe.each([
     const app = anApp()
     const on = node()
     expect(on.view(app)).toEqual({ limit: 500, remaining: 500, resetUnixSeconds: NOON_MS / 1000 + 60 })
-    await on.admit(app, 123, null)
+    await on.admit(app, 123, null, null)
     expect(on.view(app)).toEqual({ limit: 500, remaining: 377, resetUnixSeconds: NOON_MS / 1000 + 60 })
     expect(on.view(anApp({ eventsPerMinute: 100 })).remaining).toBe(0)
     nowMs += MINUTE_MS
@@ -327,7 +327,7 @@ describe.each([
       const key = freshKey()
       expect(await finish(node(), app, key, 'stored', events)).toBe('taken')
       for (let times = 0; times < 3; times++) {
-        expect(await node().admit(app, 7, key)).toEqual({ kind: 'replay', events })
+        expect(await node().admit(app, 7, key, null)).toEqual({ kind: 'replay', events })
         expect(await node().replayOf(app, key)).toEqual({ kind: 'replay', events })
       }
     }
@@ -338,11 +338,11 @@ describe.each([
     const app = anApp()
     const key = freshKey()
     const on = node()
-    const admitted = await on.admit(app, 5, key)
+    const admitted = await on.admit(app, 5, key, null)
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
     on.end(app, admitted.charge, key, 'duplicate', 8)
     await made.toldRedis()
-    expect(await node().admit(app, 5, key)).toEqual({ kind: 'replay', events: 8 })
+    expect(await node().admit(app, 5, key, null)).toEqual({ kind: 'replay', events: 8 })
     expect(await used(app)).toEqual([0, 0, 0])
   })
 
@@ -350,8 +350,8 @@ describe.each([
     const app = anApp({ eventsPerMinute: 5 })
     const key = freshKey()
     await finish(node(), app, key, 'stored')
-    expect(await node().admit(app, 5, key)).toEqual({ kind: 'replay', events: 5 })
-    expect((await node().admit(app, 5, freshKey())).kind).toBe('over limit')
+    expect(await node().admit(app, 5, key, null)).toEqual({ kind: 'replay', events: 5 })
+    expect((await node().admit(app, 5, freshKey(), null)).kind).toBe('over limit')
   })
 
   it.each(['refused', 'unknown'] as const)('forgets a key whose batch ended as %s', async (end) => {
@@ -363,7 +363,7 @@ describe.each([
   it('leaves no claim on a key whose batch is over a limit', async () => {
     const key = freshKey()
     const app = anApp({ eventsPerMinute: 5 })
-    for (let times = 0; times < 3; times++) expect((await node().admit(app, 6, key)).kind).toBe('over limit')
+    for (let times = 0; times < 3; times++) expect((await node().admit(app, 6, key, null)).kind).toBe('over limit')
     expect(await finish(node(), app, key, 'stored')).toBe('taken')
   })
 
@@ -371,9 +371,9 @@ describe.each([
     const app = anApp()
     const key = freshKey()
     const on = node()
-    const admitted = await on.admit(app, 3, key)
+    const admitted = await on.admit(app, 3, key, null)
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
-    const twins = Array.from({ length: 6 }, async () => node().admit(app, 3, key))
+    const twins = Array.from({ length: 6 }, async () => node().admit(app, 3, key, null))
     const asked = Array.from({ length: 3 }, async () => node().replayOf(app, key))
     expect(await soFar(Promise.race([...twins, ...asked]))).toBe('waits')
     on.end(app, admitted.charge, key, 'stored', 3)
@@ -386,15 +386,19 @@ describe.each([
     const app = anApp()
     const key = freshKey()
     const on = node()
-    const admitted = await on.admit(app, 3, key)
+    const admitted = await on.admit(app, 3, key, null)
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
-    const twin = on.admit(app, 3, key)
+    const twin = on.admit(app, 3, key, null)
     on.end(app, admitted.charge, key, 'stored', 3, 4_000_000_000)
     const replay = { kind: 'replay', events: 3, eventsHash: 4_000_000_000 }
-    expect([await twin, await on.admit(app, 3, key), await on.replayOf(app, key)]).toEqual([replay, replay, replay])
+    expect([await twin, await on.admit(app, 3, key, null), await on.replayOf(app, key)]).toEqual([
+      replay,
+      replay,
+      replay,
+    ])
     await made.toldRedis()
     for (let times = 0; times < 4; times++) {
-      expect(await node().admit(app, 3, key)).toEqual(replay)
+      expect(await node().admit(app, 3, key, null)).toEqual(replay)
       expect(await node().replayOf(app, key)).toEqual(replay)
     }
   })
@@ -421,11 +425,11 @@ describe.each([
     const app = anApp()
     const key = freshKey()
     const first = node()
-    const admitted = await first.admit(app, 3, key)
+    const admitted = await first.admit(app, 3, key, null)
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
     const twins = Array.from({ length: 6 }, async () => {
       const on = node()
-      return { on, admitted: await on.admit(app, 3, key) }
+      return { on, admitted: await on.admit(app, 3, key, null) }
     })
     expect(await soFar(Promise.race(twins))).toBe('waits')
     first.end(app, admitted.charge, key, 'refused', 0)

@@ -86,7 +86,7 @@ class Ground {
     events: number,
     { node = this.node, isStored = true, end = 'stored' }: Sending = {},
   ): Promise<void> {
-    const admitted = await node.admission.admit(app, events, null)
+    const admitted = await node.admission.admit(app, events, null, null)
     if (admitted.kind !== 'taken') throw new Error(`not admitted: ${admitted.kind}`)
     if (isStored) await this.#store(app, { ...makeRecord({ appId: app.appId, events }), charge: admitted.charge })
     node.admission.end(app, admitted.charge, null, end, events)

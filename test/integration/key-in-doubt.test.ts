@@ -81,7 +81,7 @@ interface Sender {
 /** As ingest does it. What the client is told: how it was settled, or why it was not sent. */
 async function send({ admission, queue }: Sender, record: QueueRecord): Promise<string> {
   const { batchId, charge } = record
-  const admitted = await admission.admit(app, charge.events, batchId)
+  const admitted = await admission.admit(app, charge.events, batchId, null)
   if (admitted.kind !== 'taken') return admitted.kind
   return new Promise((resolve) => {
     queue.publish({ ...record, charge: admitted.charge }, (ack, storedEvents = charge.events) => {

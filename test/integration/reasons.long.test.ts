@@ -366,7 +366,7 @@ describe('a service of which one store is replaced', () => {
     link.answerLate()
 
     const batchId = batchIdOf('shop', KEYS[0])
-    expect((await other.admission.admit(app, 1, batchId)).kind).toBe('taken')
+    expect((await other.admission.admit(app, 1, batchId, null)).kind).toBe('taken')
     expect(await client.get(idempotencyKey(partitionOf('shop', 16), batchId))).toBe('two')
     const waiting = post(node, single('ak_shop'), { 'Idempotency-Key': KEYS[0] })
     let answer: Answer | null = null

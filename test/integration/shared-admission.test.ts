@@ -43,11 +43,11 @@ it('charges a batch to the cycle that Redis took it from, even if another began 
   let nowMs = MONTH_MS - 1
   const { admission } = limitNode(client, 'one', () => nowMs)
   const app = anApp()
-  const before = admission.admit(app, 1, null)
+  const before = admission.admit(app, 1, null, null)
   // The call is under way when the next request begins a new month on this node.
   await new Promise((resolve) => setImmediate(resolve))
   nowMs = MONTH_MS + 1
-  const after = admission.admit(app, 1, null)
+  const after = admission.admit(app, 1, null, null)
   for (const charge of [chargeOf(await before), chargeOf(await after)]) {
     expect(charge.cycleMinute).toBe(cycleMinutesAt(app, charge.minute).first)
   }
@@ -58,8 +58,8 @@ it('checks requests against the newest record while a batch of an older one ends
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const older = anApp({ eventsPerMinute: 1000 })
   const newer = { ...older, eventsPerMinute: 20 }
-  const charge = chargeOf(await admission.admit(older, 10, null))
-  const asked = admission.admit(newer, 11, null)
+  const charge = chargeOf(await admission.admit(older, 10, null, null))
+  const asked = admission.admit(newer, 11, null, null)
   admission.end(older, charge, null, 'stored', 10)
   expect(await asked).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
   expect(admission.view(newer)).toMatchObject({ limit: 20, remaining: 10 })
@@ -70,9 +70,9 @@ it('calls again if the record changed while the call was under way', async () =>
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const older = anApp({ eventsPerMinute: 1000 })
   const newer = { ...older, eventsPerMinute: 20 }
-  const first = admission.admit(older, 500, null)
+  const first = admission.admit(older, 500, null, null)
   await new Promise((resolve) => setImmediate(resolve))
-  const second = admission.admit(newer, 1, null)
+  const second = admission.admit(newer, 1, null, null)
   expect(await first).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
   // By then the events taken under the older record are given back.
   await expect.poll(async () => (await usageOf(admission, newer)).minute.used).toBeLessThanOrEqual(1)
@@ -83,7 +83,7 @@ it('calls again if the record changed while the call was under way', async () =>
 it('tells of an app what spools of living and of gone nodes hold, and counts in its windows the living ones alone', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const [app, other] = [anApp(), anApp({ appId: 'other' })]
-  chargeOf(await admission.admit(app, 3, null))
+  chargeOf(await admission.admit(app, 3, null, null))
   const nowMs = (await usageOf(admission, app)).atMs
   const minute = Math.floor(nowMs / MINUTE_MS)
   const [cycle, day] = [cycleMinutesAt(app, minute).first, Math.floor(minute / 1440)]
@@ -107,7 +107,7 @@ it('frees a key that a lost call may have claimed', async () => {
   // After the first heartbeat, which is a call as well.
   await expect.poll(() => client.exists(NODES_KEY)).toBe(1)
   link.isHolding = true
-  expect(await admission.admit(app, 6, BATCH_ID)).toEqual({ kind: 'overloaded', reason: 'redis_slow' })
+  expect(await admission.admit(app, 6, BATCH_ID, null)).toEqual({ kind: 'overloaded', reason: 'redis_slow' })
   const key = idempotencyKey(partitionOf(app.appId, 16), BATCH_ID)
   await expect.poll(() => client.exists(key)).toBe(0)
   await admission.stop()
@@ -127,7 +127,7 @@ describe('an answer of Redis that comes late', () => {
     await expect.poll(() => client.exists(NODES_KEY)).toBe(1)
     const app = anApp({ eventsPerMinute: 100 })
     link.isHolding = true
-    const asked = [BATCH_ID, null].map(async (key) => await admission.admit(app, 40, key))
+    const asked = [BATCH_ID, null].map(async (key) => await admission.admit(app, 40, key, null))
     await untilCounted(app, 80)
     await link.idle()
     const giveUp = (): void => {
@@ -142,7 +142,7 @@ describe('an answer of Redis that comes late', () => {
     for (const admitted of await Promise.all(asked)) expect(chargeOf(admitted).events).toBe(40)
     await link.idle()
     expect((await usageOf(admission, app)).minute.used).toBe(80)
-    expect((await admission.admit(app, 20, null)).kind).toBe('taken')
+    expect((await admission.admit(app, 20, null, null)).kind).toBe('taken')
     await admission.stop()
   })
 
@@ -175,7 +175,7 @@ describe('an answer of Redis that comes late', () => {
     link.answerLate()
     await Promise.all(asked)
     link.set(false)
-    expect((await admission.admit(app, 5, null)).kind).toBe('taken')
+    expect((await admission.admit(app, 5, null, null)).kind).toBe('taken')
     link.isHolding = true
     link.set(true)
     await untilCounted(app, 85)
@@ -192,7 +192,7 @@ it('sends nothing again of a call that Redis refused', async () => {
   const { admission, link, faults } = limitNode(client, 'one', () => NOON_MS)
   const app = anApp()
   link.set(false)
-  expect((await admission.admit(app, 3, null)).kind).toBe('taken')
+  expect((await admission.admit(app, 3, null, null)).kind).toBe('taken')
   let calls = 0
   const call = link.call.bind(link)
   link.call = async (...asked) => {
@@ -208,7 +208,7 @@ it('sends nothing again of a call that Redis refused', async () => {
   expect(calls).toBe(2)
   expect(faults.length).toBe(2)
   await client.del('broken')
-  expect((await admission.admit(app, 5, null)).kind).toBe('taken')
+  expect((await admission.admit(app, 5, null, null)).kind).toBe('taken')
   expect((await usageOf(admission, app)).minute.used).toBe(5)
   await admission.stop()
 })
@@ -217,20 +217,20 @@ it('accepts keys when its memory for them is full, and detects repeats through R
   const { admission } = limitNode(client, 'one', () => NOON_MS, { maxKeys: 1 })
   const app = anApp()
   const [first, second] = ['6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a11', '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a12']
-  const charge = chargeOf(await admission.admit(app, 1, first))
-  const other = chargeOf(await admission.admit(app, 2, second))
-  expect(await admission.admit(app, 2, second)).toEqual({ kind: 'overloaded', reason: 'keys_full' })
+  const charge = chargeOf(await admission.admit(app, 1, first, null))
+  const other = chargeOf(await admission.admit(app, 2, second, null))
+  expect(await admission.admit(app, 2, second, null)).toEqual({ kind: 'overloaded', reason: 'keys_full' })
   admission.end(app, other, second, 'stored', 2)
-  await expect.poll(() => admission.admit(app, 2, second)).toEqual({ kind: 'replay', events: 2 })
+  await expect.poll(() => admission.admit(app, 2, second, null)).toEqual({ kind: 'replay', events: 2 })
   admission.end(app, charge, first, 'stored', 1)
-  expect(await admission.admit(app, 1, first)).toEqual({ kind: 'replay', events: 1 })
+  expect(await admission.admit(app, 1, first, null)).toEqual({ kind: 'replay', events: 1 })
   await admission.stop()
 })
 
 it('reads the usage of many apps, and their days, on a cluster in one call for each partition, and on one server in one call', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const apps = Array.from({ length: 50 }, (_, at) => anApp({ appId: `app${at}` }))
-  for (const [at, app] of apps.entries()) expect((await admission.admit(app, at, null)).kind).toBe('taken')
+  for (const [at, app] of apps.entries()) expect((await admission.admit(app, at, null, null)).kind).toBe('taken')
   const partitions = new Set(apps.map(({ appId }) => partitionOf(appId, 16)))
   for (const [isCluster, wanted] of [
     [true, partitions.size],
@@ -311,12 +311,12 @@ describe('a partition that a cluster does not serve', () => {
   it('goes by the share of the node, that partition alone, and what was taken is counted once it is served', async () => {
     isRefused = () => false
     const { admission, notices, faults } = onCluster()
-    expect((await admission.admit(shop, 10, null)).kind).toBe('taken')
+    expect((await admission.admit(shop, 10, null, null)).kind).toBe('taken')
     isRefused = isOf
-    expect((await admission.admit(shop, 60, BATCH_ID)).kind).toBe('taken')
-    expect((await admission.admit(shop, 30, null)).kind).toBe('taken')
-    expect((await admission.admit(shop, 1, null)).kind, 'no more than was left').toBe('over limit')
-    expect((await admission.admit(other, 5, null)).kind).toBe('taken')
+    expect((await admission.admit(shop, 60, BATCH_ID, null)).kind).toBe('taken')
+    expect((await admission.admit(shop, 30, null, null)).kind).toBe('taken')
+    expect((await admission.admit(shop, 1, null, null)).kind, 'no more than was left').toBe('over limit')
+    expect((await admission.admit(other, 5, null, null)).kind).toBe('taken')
     expect(admission.unserved).toEqual([partition])
     expect((await usageOf(admission, other)).minute.used).toBe(5)
     asked.length = 0
@@ -335,7 +335,7 @@ describe('a partition that a cluster does not serve', () => {
   it('is asked again with the keys of the call that failed', async () => {
     isRefused = (keys) => keys.includes(key)
     const { admission } = onCluster()
-    const charge = chargeOf(await admission.admit(shop, 1, BATCH_ID))
+    const charge = chargeOf(await admission.admit(shop, 1, BATCH_ID, null))
     const failed = asked.find((keys) => keys.includes(key))
     admission.end(shop, charge, BATCH_ID, 'refused', 1)
     asked.length = 0
@@ -366,7 +366,7 @@ it('gives back what is left of its buckets when it stops', async () => {
   // Until the app is fast enough for a bucket, of which Redis counts all at once.
   await expect
     .poll(async () => {
-      for (let request = 0; request < 10; request++) taken += chargeOf(await admission.admit(app, 1, null)).events
+      for (let request = 0; request < 10; request++) taken += chargeOf(await admission.admit(app, 1, null, null)).events
       return (await counted()) > taken
     })
     .toBe(true)
@@ -396,8 +396,8 @@ it('sends what was given back no second time where the answer is lost: an app co
   const other = limitNode(client, 'other', () => NOON_MS)
   const { admission, link } = limitNode(client, 'one', () => NOON_MS)
   await expect.poll(() => client.zcard(NODES_KEY)).toBe(2)
-  await other.admission.admit(app, 20, null)
-  const admitted = await admission.admit(app, 10, null)
+  await other.admission.admit(app, 20, null, null)
+  const admitted = await admission.admit(app, 10, null, null)
   if (admitted.kind !== 'taken') throw new Error(admitted.kind)
   link.isHolding = true
   admission.end(app, admitted.charge, null, 'refused', 0)
@@ -407,7 +407,7 @@ it('sends what was given back no second time where the answer is lost: an app co
   link.isHolding = false
   link.set(true)
   // Behind whatever it sends again.
-  expect((await admission.admit(app, 1, null)).kind).toBe('taken')
+  expect((await admission.admit(app, 1, null, null)).kind).toBe('taken')
   await link.idle()
   expect((await usageOf(other.admission, app)).minute.used).toBe(21)
   await admission.stop()

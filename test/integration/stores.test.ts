@@ -90,7 +90,7 @@ async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promis
   const events = wish.events ?? 1
   const record = makeRecord({ receivedAtMs: NOW_MS, ...wish, appId: id })
   const key = record.keyed ? record.batchId : null
-  const admitted = await stores.admission.admit(app, events, key)
+  const admitted = await stores.admission.admit(app, events, key, null)
   if (admitted.kind !== 'taken') throw new Error(`not admitted: ${admitted.kind}`)
   expect(await publish(stores.queue as Parameters<typeof publish>[0], record)).toBe('durable')
   stores.admission.end(app, admitted.charge, key, 'stored', events)
@@ -245,7 +245,7 @@ describe('settings of the stores', () => {
     const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
     for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })
     const more = makeRecord({ keyed: true }).batchId
-    expect(await stores.admission.admit(appOf(stores, 'a'), 1, more)).toEqual({
+    expect(await stores.admission.admit(appOf(stores, 'a'), 1, more, null)).toEqual({
       kind: 'overloaded',
       reason: 'keys_full',
     })

@@ -96,7 +96,7 @@ describe('the judge', () => {
   /** Ignores and forgets every key. */
   const withoutKeys = (parts: NodeParts): Admission => ({
     ...admissionOf(parts),
-    admit: (app, events) => parts.admission.admit(app, events, null),
+    admit: (app, events) => parts.admission.admit(app, events, null, null),
     end: (app, charge, _key, end, events) => parts.admission.end(app, charge, null, end, events),
   })
 
@@ -105,7 +105,7 @@ describe('the judge', () => {
     const open = withBroken((parts) => ({
       admission: {
         ...admissionOf(parts),
-        admit: (app, events, key) => parts.admission.admit({ ...app, ...endless }, events, key),
+        admit: (app, events, key) => parts.admission.admit({ ...app, ...endless }, events, key, null),
       },
     }))
     expect(await firstFound('calm', open)).toBe('a limit was exceeded')
@@ -116,7 +116,7 @@ describe('the judge', () => {
       admission: {
         ...admissionOf(parts),
         admit: (app, events, key) =>
-          parts.admission.admit({ ...app, eventsPerMinute: Math.floor(app.eventsPerMinute / 2) }, events, key),
+          parts.admission.admit({ ...app, eventsPerMinute: Math.floor(app.eventsPerMinute / 2) }, events, key, null),
       },
     }))
     expect(await firstFound('calm', open)).toBe('a batch was refused although there was room')

@@ -28,12 +28,7 @@ export class OwnAdmission implements Admission {
     this.#clock = clock
   }
 
-  admit(
-    app: App,
-    events: number,
-    batchId: string | null,
-    refusal: QueueRefusal | null = null,
-  ): Admitted | Promise<Admitted> {
+  admit(app: App, events: number, batchId: string | null, refusal: QueueRefusal | null): Admitted | Promise<Admitted> {
     if (batchId === null) return this.#take(app, events, refusal)
     const claim = this.#deduplicator.claim(batchId, this.#clock())
     const takeClaimed = (result: Claim): Admitted => this.#takeClaimed(app, events, batchId, result, refusal)

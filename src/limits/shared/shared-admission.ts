@@ -30,8 +30,6 @@ import { readDays, readUsages, usageOf } from './usage.ts'
 const TICK_MS = 1000
 /** An app that has sent nothing for longer gives its token budget back. */
 const IDLE_AFTER_MS = 1000
-/** A loss is logged again where none was noticed for so long. */
-const LOSS_NOTICE_MS = 10_000
 
 /** Calls to Redis by result, and requests that were decided without it. */
 export interface LimitCalls {
@@ -67,7 +65,6 @@ export class SharedAdmission implements Admission {
   readonly #budgets: AppBudgets
   readonly #heartbeat: Heartbeat
   readonly #timer: Timer
-  #lossNoticedAtMs = Number.NEGATIVE_INFINITY
   #spooled: SpooledEvents | null = null
 
   constructor(options: SharedAdmissionOptions) {
@@ -132,12 +129,7 @@ export class SharedAdmission implements Admission {
     this.#keys.restore(batchId, events, acceptedAtMs)
   }
 
-  admit(
-    app: App,
-    events: number,
-    batchId: string | null,
-    refusal: QueueRefusal | null = null,
-  ): Admitted | Promise<Admitted> {
+  admit(app: App, events: number, batchId: string | null, refusal: QueueRefusal | null): Admitted | Promise<Admitted> {
     const nowMs = this.#options.timers.monotonicMs()
     const budget = this.#budgetFor(app, nowMs)
     if (batchId === null && refusal !== null) return this.#takes.take(budget, events, null, refusal)
@@ -279,17 +271,13 @@ export class SharedAdmission implements Admission {
     if (await this.#heartbeat.send()) this.#turnCalls.beat()
   }
 
-  /** The calls of a second notice it one partition after the other. */
+  /** The calls of a second notice it one partition after the other: the log writes one line of them, and one with the count. */
   #handleLoss(partitions: readonly number[]): void {
     for (const budget of this.#budgets.acknowledgedIn(partitions)) this.#turnCalls.restore(budget)
     this.#spooled?.lost(partitions)
-    const nowMs = this.#options.timers.monotonicMs()
-    if (nowMs - this.#lossNoticedAtMs > LOSS_NOTICE_MS) {
-      this.#options.onNotice(
-        "Redis has lost counts (it was emptied, or went back to an older state): no event is lost; limits go by this node's share until the audit has written the counts again, some seconds",
-      )
-    }
-    this.#lossNoticedAtMs = nowMs
+    this.#options.onNotice(
+      "Redis has lost counts (it was emptied, or went back to an older state): no event is lost; limits go by this node's share until the audit has written the counts again, some seconds",
+    )
   }
 
   #handleServed(partition: number, fault: RedisFault | null): void {

@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     load: () => import('./cli/verify/verify.ts'),
   },
   spool: { summary: 'look into a spool, check it, or send what it holds', load: () => import('./cli/spool/spool.ts') },
+  demo: { summary: 'send the events of a made-up shop', load: () => import('./cli/demo/demo.ts') },
   check: { summary: 'test settings, files and ports', load: () => import('./cli/check/check.ts') },
 }
 

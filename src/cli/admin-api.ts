@@ -1,7 +1,7 @@
 // Asks the API of the running service, on its admin port.
 
 import { type IncomingMessage, request } from 'node:http'
-import { type AdminAddress, readAdminAddress } from '../lib/admin-address.ts'
+import { type AdminAddress, hostAndPort, readAdminAddress } from '../lib/admin-address.ts'
 import { errorCode, orStartError, StartError } from '../lib/errors.ts'
 import type { Config } from '../settings/config.ts'
 
@@ -100,6 +100,17 @@ async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
     for await (const piece of response) yield piece as string
   } catch (error) {
     throw error instanceof StartError ? error : new ServiceAway('the connection to the service broke')
+  }
+}
+
+/** Of the service on this machine; null: none works on the data folder. */
+export async function consoleUrl(place: Place): Promise<string | null> {
+  try {
+    const { host, port } = await addressOf(place)
+    return `http://${hostAndPort(host, port)}`
+  } catch (error) {
+    if (error instanceof StartError) return null
+    throw error
   }
 }
 

@@ -16,6 +16,7 @@ import {
   type Reply,
 } from './admin-routes.ts'
 import { startPages } from './pages.ts'
+import { NO_SUCH_ADMIN_PAGE } from './port.ts'
 
 export interface AdminOptions {
   readonly host: string
@@ -112,7 +113,7 @@ function lineOf(part: Part): string {
 /** What the console leaves: the list of pages where it is off, and paths that are not there. */
 function ownPage(request: AdminRequest): Answer {
   if (request.path === '/') return isRead(request) ? pageList(request) : methodProblem(['GET'])
-  if (!accepts(request, 'text/html')) return problem('not_found', 'no such page on the admin port; see /')
+  if (!accepts(request, 'text/html')) return problem('not_found', NO_SUCH_ADMIN_PAGE)
   return answered(404, 'text/html; charset=utf-8', MISSING_PAGE, {
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
     'X-Content-Type-Options': 'nosniff',

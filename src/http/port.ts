@@ -1,7 +1,8 @@
 // Binds a server of Node's own to an address, and says in words why it cannot.
 
+import { get } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { hostAndPort } from '../lib/admin-address.ts'
+import { hostAndPort, hostToReach } from '../lib/admin-address.ts'
 import { errorCode } from '../lib/errors.ts'
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -9,6 +10,11 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this machine has no such address',
   EACCES: 'this user may not listen on that port',
 }
+
+/** What the admin port says of a path that it does not have. */
+export const NO_SUCH_ADMIN_PAGE = 'no such page on the admin port; see /'
+/** Of who holds a port. */
+const QUESTION_TIMEOUT_MS = 500
 
 /** Where to listen. */
 export interface Place {
@@ -38,8 +44,27 @@ export async function hasIpv6(): Promise<boolean> {
 export function bind(server: Server, place: Place): Promise<number> {
   const { host, port } = place
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(refusal(place, REASONS[errorCode(error) ?? ''] ?? error.message)))
+    server.once('error', async (error) => {
+      const code = errorCode(error) ?? ''
+      const isSluice = code === 'EADDRINUSE' && (await answersAsSluice(place))
+      reject(refusal(place, isSluice ? 'sluice runs here already' : (REASONS[code] ?? error.message)))
+    })
     server.listen({ host, port, exclusive: true }, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+/** Whether a service is there: its public port says the minute's figures in every answer, its admin port what it is. */
+function answersAsSluice({ host, port }: Place): Promise<boolean> {
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(QUESTION_TIMEOUT_MS)
+    const asked = get({ host: hostToReach(host), port, path: '/none', agent: false, signal }, (response) => {
+      response.once('data', (text) => {
+        resolve(response.headers['x-ratelimit-limit'] !== undefined || String(text).includes(NO_SUCH_ADMIN_PAGE))
+        response.destroy()
+      })
+      response.on('close', () => resolve(false))
+    })
+    asked.on('error', () => resolve(false))
   })
 }
 

@@ -1,7 +1,7 @@
 // `sluice serve`: reads the settings, starts the service, and stops it on a signal. The service is started by
 // start/service.ts, or by supervisor/service.ts for several processes.
 
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
@@ -15,7 +15,7 @@ import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
 import { atExit, handleBugs, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
 import type { Sluice } from '../../start/service.ts'
 import { readFlags, type Shell } from '../shell.ts'
-import { demoBanner } from './demo.ts'
+import { demoBanner } from './banner.ts'
 import { watchParent } from './parent.ts'
 
 /** Logged in the place of a signal's name. */
@@ -70,6 +70,10 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const lines = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
   atExit(lines.end)
   const { log } = lines
+  // A first start on a terminal shows what its user needs to go on, and no more.
+  const isFirst =
+    shell.terminal && config.logLevel === 'info' && config.appsFile !== null && !existsSync(config.appsFile)
+  if (isFirst) log.level = 'warn'
   warnOfEnvFile(shell.env, log)
   const exit = (code: number): never => process.exit(code)
   const libraryFaults = handleBugs(log, exit)
@@ -94,6 +98,8 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     banner.write(printableLines(demoBanner(publicAddress, adminAddress, demoApp.appKey)), true)
     await banner.written()
   }
+  log.level = config.logLevel
+  if (isFirst) return new Promise(() => {})
   // After the banner, so that a terminal shows this line last.
   const console = hasConsole ? 'on' : 'off: SLUICE_CONSOLE_TOKEN opens it'
   const portal = portalPort === null ? {} : { portal_port: portalPort }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { formatFindings } from '../../../src/cli/check/check.ts'
-import { curlLine, demoBanner, urlOf } from '../../../src/cli/serve/demo.ts'
+import { curlLine, demoBanner, urlOf } from '../../../src/cli/serve/banner.ts'
 import { formatBytes, formatCount, formatTable } from '../../../src/cli/table.ts'
 
 test('columns line up, and no line ends in white space', () => {

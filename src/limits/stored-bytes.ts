@@ -38,6 +38,8 @@ class AppBytes {
   minute = 0
   taken = 0
   readonly #cells = new Float64Array(CELLS)
+  /** The sum of the cells: all apps are compared by it while requests wait. */
+  #lastHour = 0
   #storedMinute = 0
   #inMinute = 0
   #today = 0
@@ -46,6 +48,7 @@ class AppBytes {
   store(bytes: number, minute: number): void {
     if (minute !== this.#storedMinute) this.#turnStored(minute)
     this.#cells[cellOf(this.#storedMinute) % CELLS] += bytes
+    this.#lastHour += bytes
     this.#inMinute += bytes
     this.#today += bytes
     if (this.#inMinute > this.#highest) this.#highest = this.#inMinute
@@ -53,7 +56,7 @@ class AppBytes {
 
   lastHour(minute: number): number {
     if (minute !== this.#storedMinute) this.#turnStored(minute)
-    return this.#cells.reduce((sum, bytes) => sum + bytes, 0)
+    return this.#lastHour
   }
 
   stored(minute: number): BytesStored {
@@ -67,11 +70,18 @@ class AppBytes {
     if (minute < before && passed > -CELLS) return
     this.#storedMinute = minute
     this.#inMinute = 0
-    if (Math.abs(passed) >= CELLS) this.#cells.fill(0)
-    else for (let cell = cellOf(before) + 1; cell <= cellOf(minute); cell++) this.#cells[cell % CELLS] = 0
+    if (passed < 0) this.#empty(0, CELLS - 1)
+    else this.#empty(cellOf(before) + 1, Math.min(cellOf(minute), cellOf(before) + CELLS))
     if (dayOf(minute) === dayOf(before)) return
     this.#today = 0
     this.#highest = 0
+  }
+
+  #empty(first: number, last: number): void {
+    for (let cell = first; cell <= last; cell++) {
+      this.#lastHour -= this.#cells[cell % CELLS]
+      this.#cells[cell % CELLS] = 0
+    }
   }
 }
 
@@ -161,11 +171,12 @@ export class StoredBytes {
   /** Of each app that is asked for (null: all), the most of the last hour first. */
   read(appId: string | null): [appId: string, stored: BytesStored][] {
     const minute = this.#minute()
-    const asked = appId === null ? [...this.#apps] : [...this.#apps].filter(([id]) => id === appId)
-    const read = asked.map(([id, count]): [string, BytesStored] => [id, count.stored(minute)])
-    return read
-      .filter(([, { today, lastHour }]) => today + lastHour > 0)
-      .sort(([, one], [, other]) => other.lastHour - one.lastHour)
+    const read: [appId: string, stored: BytesStored][] = []
+    for (const id of appId === null ? this.#apps.keys() : [appId]) {
+      const stored = this.#apps.get(id)?.stored(minute)
+      if (stored !== undefined && stored.today + stored.lastHour > 0) read.push([id, stored])
+    }
+    return read.sort(([, one], [, other]) => other.lastHour - one.lastHour)
   }
 
   #minute(): number {

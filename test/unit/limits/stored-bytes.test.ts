@@ -149,6 +149,26 @@ describe('what was stored', () => {
     expect(stage.read('shop')).toEqual({ lastHour: 5, today: 5, highestMinute: 5 })
   })
 
+  test('of an hour is the sum of what came in it, however time passes', () => {
+    const step = fc.record({ bytes: fc.nat(1000), waitMinutes: fc.oneof(fc.nat(12), fc.nat(200)) })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
+        const stage = new Stage()
+        const stored: { bytes: number; atMs: number }[] = []
+        for (const { bytes, waitMinutes } of steps) {
+          stage.store('shop', bytes)
+          stored.push({ bytes, atMs: stage.nowMs })
+          stage.nowMs += waitMinutes * MINUTE_MS
+          // In cells of five minutes, of which the one that is under way is the twelfth.
+          const sinceMs = Math.floor(stage.nowMs / (5 * MINUTE_MS)) * 5 * MINUTE_MS - 55 * MINUTE_MS
+          const inHour = stored.filter(({ atMs }) => atMs >= sinceMs).reduce((sum, one) => sum + one.bytes, 0)
+          const found = stage.read('shop') as { lastHour: number } | undefined
+          expect(found?.lastHour ?? 0).toBe(inHour)
+        }
+      }),
+    )
+  })
+
   test('is kept through a small step back of the clock', () => {
     const stage = new Stage()
     stage.store('shop', 100)

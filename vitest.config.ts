@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 // simdjson, which the service loads where somebody has installed it, lies with what only the tests need.
 process.env['NODE_PATH'] = join(import.meta.dirname, 'test', 'node_modules')
@@ -18,6 +19,36 @@ const MOCKING = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => join('test', name))
   .filter((path) => readFileSync(path, 'utf8').includes('vi.mock('))
+
+/** They take minutes each, and begin first: the last one to begin has the other workers wait for it. */
+const LONGEST = [
+  'simulator/simulator',
+  'simulator/clocks',
+  'contract/generated-clients',
+  'console/manners',
+  'console/views',
+  'client/service',
+  'integration/redis-lost',
+  'integration/outages-redis',
+  'integration/bucket-apps',
+  'integration/reasons',
+  'integration/processes',
+  'integration/nats-cut-off',
+  'integration/installation',
+  'integration/transcripts',
+  'hostile/fuzz',
+  'load/scripts',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = LONGEST.findIndex((name) => moduleId.includes(`/test/${name}.`))
+      return at === -1 ? LONGEST.length : at
+    }
+    return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other))
+  }
+}
 
 // Most files share a process with those before them, which saves a third of a second of CPU each. A process of their own have
 // those, and the simulator, which puts its time in the place of the system's.
@@ -39,6 +70,7 @@ const withServices = {
 export default defineConfig({
   test: {
     maxWorkers: MAX_WORKERS,
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/summary-reporter.ts'],
     projects: [
       {

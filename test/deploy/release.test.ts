@@ -164,6 +164,11 @@ describe('what CI and the image fetch is of one version', () => {
     for (const { text } of workflows) {
       for (const [, version] of text.matchAll(/(?:go|node)-version: (.*)/g)) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
     }
+    const tags = ['base', 'overlays/local', 'overlays/production'].flatMap((folder) => [
+      ...read(`deploy/${folder}/kustomization.yaml`).matchAll(/newTag: (.*)/g),
+    ])
+    expect(tags.length).toBeGreaterThan(3)
+    for (const [, tag] of tags) expect(tag).toMatch(/^\d+\.\d+\.\d+(-[\w.-]+)?$/)
     const { NODE24 } = Object.fromEntries(versions)
     const node = new RegExp(`^node:${NODE24}-trixie(-slim@sha256:[0-9a-f]{64})?$`)
     const ofNode = images.filter((image) => image.startsWith('node:24'))

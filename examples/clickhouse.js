@@ -2,11 +2,15 @@
 // `insert_deduplication_token` however often it takes: an insert whose answer was lost is not stored a second time.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startOf } from './shared/answer.js'
 import { openRanges } from './shared/ranges.js'
 import { reasonOf } from './shared/reason.js'
 import { run } from './shared/run.js'
 
 const ANSWER_TIMEOUT_MS = 60_000
+const MAX_SHOWN_BYTES = 300
+/** Of the text of events in one insert, which is held in memory: any app may send events of half a megabyte. */
+const MAX_INSERT_BYTES = 16_777_216
 const RETRY_MIN_MS = 200
 const RETRY_MAX_MS = 30_000
 /** Rows that ClickHouse refuses so often are taken apart; a batch alone becomes a dead letter. */
@@ -44,7 +48,11 @@ await run({
   begin: async ({ store, deadLetters, signal, log, options }) => {
     const { url = 'http://localhost:8123', table = 'default.sluice_events', rows = '20000', seconds = '1' } = options
     if (!/^\w+(\.\w+)?$/.test(String(table))) throw new Error(`--table ${table} is no name of a table`)
-    const ranges = await openRanges(store, { maxRows: Number(rows), maxAgeMs: Number(seconds) * 1000 })
+    const ranges = await openRanges(store, {
+      maxRows: Number(rows),
+      maxAgeMs: Number(seconds) * 1000,
+      maxBytes: MAX_INSERT_BYTES,
+    })
     const insert = `INSERT INTO ${table} (${COLUMNS}) FORMAT JSONEachRow`
     if (!(await post(createTable(String(table)), '', '')))
       throw new Error('ClickHouse does not create the table (see above)')
@@ -87,7 +95,7 @@ await run({
             body,
             signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]),
           })
-          const text = (await answer.text()).slice(0, 300)
+          const text = (await startOf(answer, MAX_SHOWN_BYTES)).toString()
           if (answer.ok && !answer.headers.has('x-clickhouse-exception-code')) return true
           if (answer.status === 400) refusals += 1
           log(`ClickHouse answered ${answer.status}: ${text.trim()}`)
@@ -121,7 +129,9 @@ function byBatch(rows) {
   const batches = new Map()
   for (const row of rows) {
     const key = `${row.sequence} ${row.batch_id}`
-    batches.set(key, [...(batches.get(key) ?? []), row])
+    const batch = batches.get(key)
+    if (batch === undefined) batches.set(key, [row])
+    else batch.push(row)
   }
   return batches
 }

@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { openRanges } from './shared/ranges.js'
 import { run } from './shared/run.js'
 
+/** Of the text of events, in one file. */
+const MAX_FILE_BYTES = 268_435_456
+
 await run({
   name: 'parquet',
   help: `Writes each event once into Parquet files, by day and partition, under FOLDER/files.
@@ -14,7 +17,11 @@ await run({
   --seconds N     or when the oldest row has waited so long (60), or at Ctrl-C or SIGTERM`,
   options: { rows: { type: 'string' }, seconds: { type: 'string' } },
   begin: async ({ folder, store, log, options: { rows = '100000', seconds = '60' } }) => {
-    const ranges = await openRanges(store, { maxRows: Number(rows), maxAgeMs: Number(seconds) * 1000 })
+    const ranges = await openRanges(store, {
+      maxRows: Number(rows),
+      maxAgeMs: Number(seconds) * 1000,
+      maxBytes: MAX_FILE_BYTES,
+    })
 
     let hasEvents = false
     const atRows = Number(rows).toLocaleString('en')

@@ -3,8 +3,11 @@
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS ranges (
   epoch VARCHAR, partition VARCHAR, day DATE, first UBIGINT, last UBIGINT, is_split BOOLEAN)`
-const NOTE = `INSERT INTO ranges
-  SELECT epoch, partition, received_at::DATE, min(sequence), max(sequence), false FROM events GROUP BY ALL`
+/** Rows of one message stay together: in this sum they are equal. */
+const NOTE = `INSERT INTO ranges SELECT epoch, partition, day, min(sequence), max(sequence), false FROM (
+  SELECT epoch, partition, received_at::DATE AS day, sequence, sum(strlen(coalesce(event::VARCHAR, unreadable)))
+    OVER (PARTITION BY epoch, partition, received_at::DATE ORDER BY sequence) // $1 AS part FROM events)
+  GROUP BY epoch, partition, day, part`
 const OF_RANGE = `epoch = $1 AND partition = $2 AND received_at::DATE = $3::DATE AND sequence BETWEEN $4 AND $5`
 
 /**
@@ -19,9 +22,12 @@ const OF_RANGE = `epoch = $1 AND partition = $2 AND received_at::DATE = $3::DATE
 
 /**
  * @param {import('./store.js').Store} store
- * @param {{ maxRows: number, maxAgeMs: number }} options  A range goes out at so many rows, or when the oldest waited so long.
+ * @param {object} options            All that waits goes out
+ * @param {number} options.maxRows    at so many rows,
+ * @param {number} options.maxAgeMs   or when the oldest waited so long,
+ * @param {number} options.maxBytes   in ranges of so many bytes of events, and one message.
  */
-export async function openRanges(store, { maxRows, maxAgeMs }) {
+export async function openRanges(store, { maxRows, maxAgeMs, maxBytes }) {
   await store.query(SCHEMA)
   const [{ rows }] = await store.query('SELECT count(*)::DOUBLE AS rows FROM events')
   let waitingRows = rows
@@ -41,7 +47,7 @@ export async function openRanges(store, { maxRows, maxAgeMs }) {
     for (const range of await noted()) await sendOne(range, send)
     const isDue = isLast || waitingRows >= maxRows || Date.now() - waitingSinceMs >= maxAgeMs
     if (waitingRows === 0 || !isDue) return
-    await store.query(NOTE)
+    await store.query(NOTE, [BigInt(maxBytes)])
     for (const range of await noted()) await sendOne(range, send)
     waitingRows = 0
   }

@@ -8,8 +8,11 @@ import { connect, credsAuthenticator, nanos } from '@nats-io/transport-node'
 import { reasonOf } from './reason.js'
 
 const STREAM = 'SLUICE_EVENTS'
-/** Of at most 600 KB each; most have up to 64 KB. */
 const MAX_CHUNK_MESSAGES = 500
+/** Most messages have up to 64 KB, but any app may send some of 600 KB. */
+const MAX_CHUNK_BYTES = 16_777_216
+/** Asked for at a time; a chunk may be longer by these. The client stalls where it is to ask for a number of bytes. */
+const MAX_FETCHED_MESSAGES = 100
 /** How long a chunk gathers while less comes: rows are to be seen within seconds. NATS wants at least 1000. */
 const GATHER_MS = 1000
 const RETRY_MIN_MS = 500
@@ -144,13 +147,22 @@ export async function openStream({ url, credentials, consumer: name, subjects, f
           /** @type {import('@nats-io/jetstream').JsMsg[]} */
           const messages = []
           let isBroken = false
-          for await (const message of await begun.consumer.fetch({
-            max_messages: MAX_CHUNK_MESSAGES,
-            expires: GATHER_MS,
-          })) {
-            // Each delivery has the next number. If one is missing, its message was sent and did not arrive.
-            isBroken ||= message.info.deliverySequence !== (deliveries += 1)
-            if (!isBroken) messages.push(message)
+          let bytes = 0
+          const beganAtMs = performance.now()
+          for (let isMore = true; isMore && !isBroken; ) {
+            let fetched = 0
+            for await (const message of await begun.consumer.fetch({
+              max_messages: MAX_FETCHED_MESSAGES,
+              expires: GATHER_MS,
+            })) {
+              // Each delivery has the next number. If one is missing, its message was sent and did not arrive.
+              isBroken ||= message.info.deliverySequence !== (deliveries += 1)
+              if (!isBroken) messages.push(message)
+              bytes += message.data.length
+              fetched += 1
+            }
+            const hasRoom = messages.length < MAX_CHUNK_MESSAGES && bytes < MAX_CHUNK_BYTES
+            isMore = fetched === MAX_FETCHED_MESSAGES && hasRoom && performance.now() - beganAtMs < GATHER_MS
           }
           const final = messages.at(-1)
           if (final !== undefined) {

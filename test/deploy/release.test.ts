@@ -164,9 +164,10 @@ describe('what CI and the image fetch is of one version', () => {
     for (const { text } of workflows) {
       for (const [, version] of text.matchAll(/(?:go|node)-version: (.*)/g)) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
     }
-    const tags = ['base', 'overlays/local', 'overlays/production'].flatMap((folder) => [
-      ...read(`deploy/${folder}/kustomization.yaml`).matchAll(/newTag: (.*)/g),
-    ])
+    const manifests = ['base', 'overlays/local', 'overlays/production'].map((folder) =>
+      read(`deploy/${folder}/kustomization.yaml`),
+    )
+    const tags = [...manifests.join('').matchAll(/newTag: (.*)/g)]
     expect(tags.length).toBeGreaterThan(3)
     for (const [, tag] of tags) expect(tag).toMatch(/^\d+\.\d+\.\d+(-[\w.-]+)?$/)
     const { NODE24 } = Object.fromEntries(versions)

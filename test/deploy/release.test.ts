@@ -171,9 +171,9 @@ describe('what CI and the image fetch is of one version', () => {
     expect(tags.length).toBeGreaterThan(3)
     for (const [, tag] of tags) expect(tag).toMatch(/^\d+\.\d+\.\d+(-[\w.-]+)?$/)
     const { NODE24 } = Object.fromEntries(versions)
-    const node = new RegExp(`^node:${NODE24}-trixie(-slim@sha256:[0-9a-f]{64})?$`)
+    const node = new RegExp(`^node:${NODE24}-(bookworm|trixie)(-slim@sha256:[0-9a-f]{64})?$`)
     const ofNode = images.filter((image) => image.startsWith('node:24'))
-    expect(ofNode.map((image) => image.replace(node, '$1') !== image)).toEqual([true, true, true])
+    expect(ofNode.map((image) => image.replace(node, '$1') !== image)).toEqual([true, true, true, true])
   })
 })
 

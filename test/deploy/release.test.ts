@@ -49,7 +49,7 @@ const scripts = (folder: string): Record<string, string> =>
   (JSON.parse(read(join(folder, 'package.json'))) as { scripts: Record<string, string> }).scripts
 
 /** What of npm itself a line calls. */
-const NPM_COMMANDS = new Set(['ci', 'pack', 'publish', 'sbom'])
+const NPM_COMMANDS = new Set(['ci', 'pack', 'pkg', 'publish', 'sbom'])
 
 /** What a line calls that is not there. */
 function missing(line: string, folder: string): string | null {
@@ -98,7 +98,7 @@ describe.each(workflows)('$name', ({ text, workflow }) => {
     const granted = jobs.flatMap(([name, { permissions }]) =>
       Object.entries(permissions ?? {}).map(([what, right]) => [name, what, right]),
     )
-    const rights = ['image packages', 'image id-token', 'image attestations', 'publish contents']
+    const rights = ['image packages', 'image id-token', 'image attestations', 'to-npm id-token', 'publish contents']
     expect(granted.filter(([, , right]) => right !== 'read').map(([job, what]) => `${job} ${what}`)).toEqual(
       text.includes('ghcr.io') ? rights : [],
     )
@@ -186,10 +186,16 @@ describe('a release', () => {
     expect(build).toMatchObject({
       with: { platforms: 'linux/amd64,linux/arm64', push: true, sbom: true, provenance: 'mode=max' },
     })
-    const publishes = Object.values(jobs).flatMap(({ steps = [] }) =>
-      steps.filter(({ run }) => run?.includes('publish')),
-    )
-    expect(publishes.map(({ run }) => run)).toEqual(['npm publish --dry-run', 'npm publish --dry-run'])
+    const publishes = (job: string): unknown[] =>
+      (jobs[job].steps ?? []).filter(({ run }) => run?.includes('npm publish'))
+    expect(publishes('npm')).toMatchObject([{ run: 'npm publish --dry-run' }, { run: 'npm publish --dry-run' }])
+    // Nothing goes to npm that is not named, and nothing before the image is there.
+    const run = 'npm pkg set "name=$NAME" && npm publish --provenance --access public'
+    expect(jobs['to-npm'].needs).toContain('image')
+    expect(publishes('to-npm')).toMatchObject([
+      { if: "vars.NPM_PACKAGE != ''", run },
+      { if: "vars.NPM_CLIENT != ''", run, 'working-directory': 'clients/typescript' },
+    ])
   })
 
   it('is of main alone, signed by digest, and has every image of deploy/ by digest', () => {

@@ -104,11 +104,11 @@ function importsOf(text) {
   }))
 }
 
-/** Text of each file below that folder. @param {string} folder */
+/** Text of each file below that folder, without installed packages. @param {string} folder */
 function readAll(folder) {
   const all = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
   const paths = all
-    .filter((entry) => entry.isFile())
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
     .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length))
   return new Map(paths.sort().map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]))
 }

@@ -1,11 +1,10 @@
 // One request and its answer on the wire: answered at most once, and never after the client has left.
 
-import type { HttpResponse } from 'uWebSockets.js'
 import type { Answer } from '../contract/outcome.ts'
 import type { Exchange } from '../request/exchange.ts'
 import type { RequestHead } from '../request/head.ts'
-import { send } from './send.ts'
 import type { Turn } from './turn.ts'
+import type { Wire } from './wire.ts'
 
 /** Why the service closed a connection. */
 export type ClosedBecause = 'pipelined' | 'unread'
@@ -27,12 +26,12 @@ export class HttpExchange implements Exchange {
   #isWaiting = false
   readonly #port: Port
   /** null: it is answered, or the client has left. */
-  #response: HttpResponse | null
+  #wire: Wire | null
 
-  constructor(head: RequestHead, response: HttpResponse, port: Port, startedAtMs: number) {
+  constructor(head: RequestHead, wire: Wire, port: Port, startedAtMs: number) {
     this.head = head
     this.startedAtMs = startedAtMs
-    this.#response = response
+    this.#wire = wire
     this.#port = port
   }
 
@@ -43,7 +42,7 @@ export class HttpExchange implements Exchange {
 
   abandon(): void {
     this.#isOver = true
-    this.#response = null
+    this.#wire = null
     // The engine has closed the connection, because another request came while this answer waited.
     if (this.#isWaiting) this.#port.onClosed('pipelined')
     this.#isWaiting = false
@@ -67,10 +66,10 @@ export class HttpExchange implements Exchange {
   }
 
   #write(answer: Answer, withoutBody: boolean, thenClose: boolean): void {
-    const response = this.#response
-    if (response === null) return
-    this.#response = null
-    const isTaken = send(response, {
+    const wire = this.#wire
+    if (wire === null) return
+    this.#wire = null
+    const isTaken = wire.send({
       status: answer.status,
       contentType: 'application/json',
       headers: answer.headers + this.head.corsHeaders,

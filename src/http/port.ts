@@ -41,7 +41,7 @@ export async function hasIpv6(): Promise<boolean> {
 }
 
 /** Resolves with the port. Rejects with an Error that names the address, its settings and the reason. */
-export function bind(server: Server, place: Place): Promise<number> {
+export function bind(server: Server, place: Place, options: { readonly reusePort?: boolean } = {}): Promise<number> {
   const { host, port } = place
   return new Promise((resolve, reject) => {
     server.once('error', async (error) => {
@@ -49,7 +49,7 @@ export function bind(server: Server, place: Place): Promise<number> {
       const isSluice = code === 'EADDRINUSE' && (await answersAsSluice(place))
       reject(refusal(place, isSluice ? 'sluice runs here already' : (REASONS[code] ?? error.message)))
     })
-    server.listen({ host, port, exclusive: true }, () => resolve((server.address() as AddressInfo).port))
+    server.listen({ host, port, exclusive: true, ...options }, () => resolve((server.address() as AddressInfo).port))
   })
 }
 

@@ -1,21 +1,18 @@
-// Reads a request's head from uWebSockets.js into plain values.
+// Reads a request's head from the engine into plain values.
 
-import type { HttpRequest } from 'uWebSockets.js'
 import type { RequestHead } from '../request/head.ts'
 import { type CorsHeaders, withQuery } from './cors.ts'
+import type { Route, WireHead } from './wire.ts'
 
 /** RFC 9110: digits only. 15 digits are larger than any body, and exact as a number. */
 const LENGTH = /^[0-9]{1,15}$/
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
-/** What the engine has matched. */
-export type Route = Pick<RequestHead, 'method' | 'path'>
-
 /**
  * To be called inside the request handler only, where `request` is valid. `cors` null: no page of another origin sends.
  * `route` null: the engine has matched neither method nor path.
  */
-export function readHead(request: HttpRequest, cors: CorsHeaders | null, route: Route | null): RequestHead {
+export function readHead(request: WireHead, cors: CorsHeaders | null, route: Route | null): RequestHead {
   let contentType: string | null = null
   let contentEncoding: string | null = null
   let idempotencyKey: string | null = null

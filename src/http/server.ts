@@ -1,19 +1,19 @@
-// The public port: uWebSockets.js reads heads and bodies, and passes them to the ingest.
+// The public port: takes heads and bodies from the engine, and passes them to the ingest.
 
-import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
-import { EVENTS_PATH, MAX_BODY_BYTES } from '../contract/bounds.ts'
+import { MAX_BODY_BYTES } from '../contract/bounds.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
 import type { Ingest } from '../request/ingest.ts'
 import type { TlsFiles } from './certificate.ts'
 import { corsHeadersFor } from './cors.ts'
-import { openEngineApps } from './engine-apps.ts'
 import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
-import { type Route, readHead } from './read-head.ts'
+import { readHead } from './read-head.ts'
 import { Turn } from './turn.ts'
 import { UploadPace } from './upload-pace.ts'
+import type { OpenEngine, Unreadable, Wire } from './wire.ts'
 
 export interface ServerOptions {
+  readonly openEngine: OpenEngine
   readonly host: string
   readonly port: number
   /** Other processes listen on the same port, and each gets a part of the connections. */
@@ -49,58 +49,57 @@ export async function startServer(options: ServerOptions) {
   const cors = options.corsOrigins === null ? null : corsHeadersFor(options.corsOrigins)
   const isCrowded = () => connections.open > CROWDED_SHARE * options.maxConnections
   const reception: Reception = { ingest, gathering, turn, counts, isCrowded }
-  const apps = await openEngineApps({
+  const engine = await options.openEngine({
     address: { ...options, settings: 'HOST and PORT' },
     tls,
     onPortLost: options.onPortLost,
-    prepare: (app) => {
-      countConnections(app, connections, options)
-      const receiveFrom = (route: Route | null) => (response: HttpResponse, request: HttpRequest) => {
-        turn.enter()
-        receive(response, new HttpExchange(readHead(request, cors, route), response, port, options.turnMs()), reception)
-        turn.leave()
-      }
-      // Whatever comes on other ways is read for its method and path, which most requests need not be.
-      app.post(EVENTS_PATH, receiveFrom({ method: 'POST', path: EVENTS_PATH }))
-      app.any('/*', receiveFrom(null))
+    onOpened: () => {
+      connections.open++
+      counts.opened++
+      if (connections.open <= options.maxConnections) return true
+      counts.closed.limit++
+      options.onTooMany()
+      return false
+    },
+    onEnded: () => {
+      connections.open--
+      counts.ended++
+    },
+    onRequest: (head, wire, route) => {
+      turn.enter()
+      receive(wire, new HttpExchange(readHead(head, cors, route), wire, port, options.turnMs()), reception)
+      turn.leave()
+    },
+    onUnreadable: (wire, what) => {
+      const [status, message] = UNREADABLE[what]
+      const answer = ingest.answerUnread(status, message)
+      wire.send({ ...answer, contentType: 'application/json', withoutBody: false, thenClose: true })
     },
   })
   return {
-    port: apps.port,
+    port: engine.port,
     /** The number of open ones. */
     get connections() {
       return connections.open
     },
     /** The files of the certificate are used, as they are now, for new connections. Throws where they cannot be. */
-    renewCertificate: () => apps.renew(),
+    renewCertificate: () => engine.renew(),
     /** Refuses new connections; open ones stay. */
-    stopListening: () => apps.stopListening(),
+    stopListening: () => engine.stopListening(),
     /** Closes every connection. */
     close: () => {
       gathering.evictAll()
-      apps.close()
+      engine.close()
     },
   }
 }
 
-function countConnections(
-  app: TemplatedApp,
-  connections: { open: number },
-  { maxConnections, counts, onTooMany }: ServerOptions,
-): void {
-  app.filter((response, change) => {
-    connections.open += Number(change)
-    if (Number(change) < 0) {
-      counts.ended++
-      return
-    }
-    counts.opened++
-    if (connections.open <= maxConnections) return
-    counts.closed.limit++
-    onTooMany()
-    response.close()
-  })
-}
+/** The status and the message of each. */
+const UNREADABLE = {
+  malformed: ['400 Bad Request', 'the request is not HTTP/1.1 as RFC 9112 has it'],
+  head_too_large: ['431 Request Header Fields Too Large', 'the head must not exceed 4096 bytes and 98 lines'],
+  not_http: ['505 HTTP Version Not Supported', 'the request line must be that of HTTP/1.1, with a path'],
+} as const satisfies Record<Unreadable, readonly [status: string, message: string]>
 
 /** While more than this share of the connections is open, slow uploads get no extra time. */
 const CROWDED_SHARE = 0.9
@@ -117,17 +116,13 @@ interface Reception {
 }
 
 /** A head has arrived. */
-function receive(
-  response: HttpResponse,
-  exchange: HttpExchange,
-  { ingest, gathering, turn, counts, isCrowded }: Reception,
-): void {
+function receive(wire: Wire, exchange: HttpExchange, { ingest, gathering, turn, counts, isCrowded }: Reception): void {
   let partial: PartialBody | null = null
   let pace: UploadPace | null = null
   let isWhole = false
   // First of all, even where the head alone is answered: if a client resets its connection and there is no handler, the
   // engine of 2024 ends the process.
-  response.onAborted(() => {
+  wire.onAborted(() => {
     if (partial !== null) gathering.forget(partial)
     if (exchange.isOver || isWhole) exchange.abandon()
     else ingest.clientLeft(exchange)
@@ -139,16 +134,15 @@ function receive(
     ingest.body(exchange, [], 0)
     return
   }
-  response.onData((chunk, isLast) => {
+  wire.onData((piece, isLast) => {
     if (exchange.isOver) return
-    if (!isLast && chunk.byteLength < SMALL_PIECE_BYTES && !turn.mayTakePiece()) {
+    if (!isLast && piece.length < SMALL_PIECE_BYTES && !turn.mayTakePiece()) {
       // Only closing stops the engine from passing on the rest of what it has read.
       counts.closed.fragmented++
-      response.close()
+      wire.close()
       return
     }
     turn.enter()
-    const piece = new Uint8Array(chunk)
     const lengthBytes = (partial?.lengthBytes ?? 0) + piece.length
     if (lengthBytes > MAX_BODY_BYTES) {
       ingest.bodyTooLarge(exchange)
@@ -160,7 +154,7 @@ function receive(
     } else {
       partial ??= gathering.begin(exchange.head.contentLengthBytes, () => ingest.bodyEvicted(exchange))
       pace ??= new UploadPace(exchange.startedAtMs)
-      if (!isCrowded() && pace.earnsMoreTime(lengthBytes, performance.now())) giveMoreTime(response)
+      if (!isCrowded() && pace.earnsMoreTime(lengthBytes, performance.now())) wire.giveMoreTime()
       gathering.add(partial, piece)
       turn.leave()
       return
@@ -168,10 +162,4 @@ function receive(
     if (partial !== null) gathering.forget(partial)
     turn.leave()
   })
-}
-
-/** The engine allows 10 s for each 160 KB of a body. Resuming a paused request restarts these 10 s. */
-function giveMoreTime(response: HttpResponse): void {
-  response.pause()
-  response.resume()
 }

@@ -2,9 +2,18 @@
 // that fails ends the request. A refused request costs the app nothing, but for a batch that may have been stored.
 
 import type { App } from '../apps/app.ts'
+import { trialView } from '../apps/plans.ts'
 import type { Charge } from '../contract/charge.ts'
 import { batchIdOf, isUuid } from '../contract/ids.ts'
-import { foreignPage, type Outcome, overBytes, overloaded, refused } from '../contract/outcome.ts'
+import {
+  type Answer,
+  answerTo,
+  foreignPage,
+  type Outcome,
+  overBytes,
+  overloaded,
+  refused,
+} from '../contract/outcome.ts'
 import { recordLine, recordLineBytes } from '../contract/record/record.ts'
 import { compressionOf } from '../decode/json.ts'
 import type { DecodePool } from '../decode/pool.ts'
@@ -119,6 +128,13 @@ export class Ingest {
   /** The client left before its request was complete. */
   clientLeft(exchange: Exchange): void {
     this.#finisher.abandon(exchange)
+  }
+
+  /** To what is no request, and is not counted. */
+  answerUnread(status: string, message: string): Answer {
+    const nowMs = this.#parts.turn.nowMs()
+    const answer = answerTo(refused('validation_failed', message), trialView(nowMs), this.#parts.freshId(nowMs))
+    return { ...answer, status }
   }
 
   /** The service stops: every answer from now on closes its connection. */

@@ -163,6 +163,7 @@ function toConfig(values: Values, env: Environment, machine: Machine) {
   return Object.freeze({
     publicPort: values.PORT,
     publicHost: values.HOST,
+    httpEngine: values.SLUICE_HTTP_ENGINE,
     adminPort: values.SLUICE_ADMIN_PORT,
     /** The operator named the port, so commands ask there. */
     adminPortNamed: isSet(env, 'SLUICE_ADMIN_PORT'),

@@ -33,6 +33,11 @@ const DECODERS = ['scanner', 'simdjson'] as const
 export const SETTINGS = {
   PORT: wholeNumber({ fallback: 8080, min: 0, max: 65_535 }, 'port for events; 0 lets the system choose'),
   HOST: host('::', 'every address (::, IPv6 and IPv4)', 'address that the port for events listens on'),
+  SLUICE_HTTP_ENGINE: oneOf(
+    ['auto', 'uws', 'node'],
+    'auto',
+    "what reads HTTP on the port for events: uws is uWebSockets.js; node is Node's own server, which runs everywhere and carries about half as much; auto is the first where it loads, else the second",
+  ),
   SLUICE_ADMIN_PORT: wholeNumber(
     { fallback: 9090, min: 0, max: 65_535 },
     'port for the console, /metrics, /livez and /readyz; 0 lets the system choose',

@@ -10,6 +10,7 @@ import { createFreshIds } from '../contract/ids.ts'
 import { DecodePool } from '../decode/pool.ts'
 import { startAdmin } from '../http/admin.ts'
 import { CertificateWatch, readCertificate } from '../http/certificate.ts'
+import { chooseEngine } from '../http/engines.ts'
 import { findPort } from '../http/port.ts'
 import { type Server, startServer } from '../http/server.ts'
 import { logRefusals } from '../inspect/refusals/refusal-lines.ts'
@@ -161,8 +162,10 @@ export async function startSluice(given: Config, context: SluiceContext) {
       ready: isReady,
       parts: () => (draining ? [servicePart('stopping'), ...stores.parts()] : stores.parts()),
     }
+    const engine = await chooseEngine(config)
     const certificate = config.tls === null ? null : await readCertificate(config.tls)
     const opened = await startServer({
+      openEngine: engine.open,
       host: config.publicHost,
       port: config.publicPort,
       shared: supervised,

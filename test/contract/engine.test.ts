@@ -1,16 +1,17 @@
 // What sluice says of the HTTP engine at its start, and that only what serves needs it.
 
-import { spawn } from 'node:child_process'
 import { cp, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { event, expectAccepted, post, single } from '../support/client.ts'
 import { ENGINE } from '../support/engine.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { runToEnd, startNode } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { appRecord, makeFolder, runCommand, type Service, startService, writeApps } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
+const NODE = Number.parseInt(process.versions.node, 10)
 const WARNING = 'this build of the HTTP engine is from 2024; use Node 24 for production'
 const BINARY = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`
 
@@ -36,14 +37,14 @@ describe('the start log', () => {
     expect(told(service)).toEqual(expected)
   })
 
-  it('has it no more often with several processes', async () => {
+  it('has it no more often with several processes, which the engine of Node wants Node 22.12 for', async () => {
     const stores = await Promise.allSettled([startRedis(), startNats()])
     const [redis, nats] = stores.map((store) => (store.status === 'fulfilled' ? store.value : undefined)) as [
       RedisServer | undefined,
       NatsServer | undefined,
     ]
     try {
-      const service = await startService({
+      const starting = startService({
         dataDir: folder,
         apps: [appRecord('plain')],
         env: {
@@ -55,6 +56,12 @@ describe('the start log', () => {
           SLUICE_RING_MB: '8',
         },
       })
+      if (ENGINE === 'node' && NODE < 22) {
+        await expect(starting).rejects.toThrow('SLUICE_PROCESSES must be 1 before Node 22.12')
+        return
+      }
+      const service = await starting
+      expectAccepted(await post(service, single('ak_plain')), 1)
       await service.stop()
       expect(told(service)).toEqual(expected)
     } finally {
@@ -68,9 +75,8 @@ test(`sluice check ${ENGINE === 'old' ? 'warns of the older engine' : 'finds not
   const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: folder }
   const { code, stdout } = await runCommand(['check'], env, folder)
   expect(code).toBe(0)
-  expect(stdout).toMatch(
-    ENGINE === 'old' ? new RegExp(`^warn +engine +.*${WARNING}`, 'm') : /^ok +engine +uWebSockets\.js on Node/m,
-  )
+  const ok = ENGINE === 'node' ? /^ok +engine +node:http on Node/m : /^ok +engine +uWebSockets\.js on Node/m
+  expect(stdout).toMatch(ENGINE === 'old' ? new RegExp(`^warn +engine +.*${WARNING}`, 'm') : ok)
 })
 
 describe('without a binary of the engine for this Node', () => {
@@ -97,41 +103,52 @@ describe('without a binary of the engine for this Node', () => {
     }
   }
 
-  interface Run {
-    readonly code: number | null
-    readonly stdout: string
-    readonly stderr: string
+  function run(...args: readonly string[]) {
+    return runWith({}, ...args)
   }
 
-  function run(...args: readonly string[]): Promise<Run> {
-    const env = { PATH: process.env['PATH'], PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: folder }
-    const child = spawn(process.execPath, [join(installed, 'dist/main.js'), ...args], { cwd: folder, env })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-    return new Promise((done, fail) => {
-      child.once('error', fail)
-      child.once('close', (code) => done({ code, stdout, stderr }))
+  function runWith(more: Readonly<Record<string, string>>, ...args: readonly string[]) {
+    const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: folder, SLUICE_HTTP_ENGINE: 'auto', ...more }
+    return runToEnd({ command: [process.execPath, join(installed, 'dist/main.js'), ...args], cwd: folder, env })
+  }
+
+  const others = [20, 22, 24, 25].filter((node) => node !== NODE).join(', ')
+  const why = `has no binary for Node ${process.versions.node} on ${process.platform} ${process.arch}; it has one for each of Node ${others}: use Node 24`
+
+  test("serve goes on with Node's own server, and says once why, and what that costs", async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('plain')])
+    const program = [process.execPath, join(installed, 'dist/main.js')]
+    const service = await startNode({
+      program,
+      cwd: folder,
+      env: { SLUICE_DATA_DIR: folder, SLUICE_HTTP_ENGINE: 'auto' },
     })
-  }
+    expectAccepted(await post(service, single('ak_plain')), 1)
+    const lines = service.output().trimEnd().split('\n')
+    const told = lines.filter((line) => line.includes(why))
+    expect(told.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(['warn'])
+    expect(told[0]).toContain("HTTP is read by Node's own server, which carries about half as much")
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ msg: 'listening', engine: 'node' })
+    await service.kill()
+  })
 
-  test('serve says in one line which Nodes have one, and exits 1', async () => {
-    const { code, stdout, stderr } = await run('serve')
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    const others = [20, 22, 24, 25].filter((node) => node !== Number.parseInt(process.versions.node, 10)).join(', ')
-    expect(stderr).toContain(`has no binary for Node ${process.versions.node} on ${process.platform} ${process.arch}`)
-    expect(stderr).toContain(`it has one for each of Node ${others}: use Node 24`)
-    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  test('serve that is to use it says in one line which Nodes have one, and exits 1', async () => {
+    const { code, output } = await runWith({ SLUICE_HTTP_ENGINE: 'uws' }, 'serve')
+    expect(code).toBe(1)
+    expect(output).toContain(why)
+    expect(output.trimEnd().split('\n')).toHaveLength(1)
   })
 
   test('check says the same of the engine, and all it knows of the rest', async () => {
     await writeApps(join(folder, 'apps.json'), [appRecord('plain')])
-    const { code, stdout, stderr } = await run('check')
-    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
-    expect(stdout).toMatch(/^FAIL +engine +the HTTP engine .* has no binary for Node/m)
-    expect(stdout.match(/^FAIL/gm)).toHaveLength(1)
+    const { code, stdout } = await run('check')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^warn +engine +node:http on Node .* has no binary for Node/m)
     expect(stdout).toMatch(/^ok +apps /m)
+    const strict = await runWith({ SLUICE_HTTP_ENGINE: 'uws' }, 'check')
+    expect(strict.code).toBe(1)
+    expect(strict.stdout).toMatch(/^FAIL +engine +the HTTP engine .* has no binary for Node/m)
+    expect(strict.stdout.match(/^FAIL/gm)).toHaveLength(1)
   })
 
   test('apps, explain and tail do without it', async () => {

@@ -42,7 +42,8 @@ const MOST_GROWTH_BYTES = 120 * 1024 * 1024
 async function expectOutlived(before: Page): Promise<void> {
   await eventually(
     'their connections are gone',
-    async () => (await readPage(hostile.service))['sluice_connections'] === before['sluice_connections'],
+    // One that a test before has reset may have been there still.
+    async () => (await readPage(hostile.service))['sluice_connections'] <= before['sluice_connections'],
   )
   const { process_start_time_seconds: startedAt } = await readPage(hostile.service)
   expect(startedAt).toBe(before['process_start_time_seconds'])

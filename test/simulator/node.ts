@@ -1,13 +1,13 @@
 // One node: the real ingest, limits, keys and publisher, with a decoder on the main thread and an exchange without a
 // socket. It is started, stopped and killed like a process.
 
-import type { HttpResponse } from 'uWebSockets.js'
 import type { App, AppLookup } from '../../src/apps/app.ts'
 import type { Alert } from '../../src/contract/alert.ts'
 import { MAX_BODY_BYTES } from '../../src/contract/bounds.ts'
 import { createFreshIds } from '../../src/contract/ids.ts'
 import { HttpExchange } from '../../src/http/exchange.ts'
 import { Turn } from '../../src/http/turn.ts'
+import type { Wire } from '../../src/http/wire.ts'
 import type { StoreName } from '../../src/installation/record.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts'
@@ -171,13 +171,13 @@ export class SimulatedNode {
       origin: null,
       foreignOrigin: null,
     }
-    const response = responseInto((answer) => {
+    const wire = wireInto((answer) => {
       this.#clients.delete(broken)
       answered(answer)
     })
     const exchange = new HttpExchange(
       head,
-      response,
+      wire,
       { turn: new Turn((error) => this.faults.push(error)), onClosed: () => {} },
       this.host.timers.monotonicMs(),
     )
@@ -245,21 +245,12 @@ export class SimulatedNode {
   }
 }
 
-function responseInto(answered: (answer: Answer) => void): HttpResponse {
-  let status = 0
-  let batchId: string | null = null
-  const end = (body: string): void => answered({ status, batchId, body: JSON.parse(body) as Answer['body'] })
-  const response = {
-    cork: (write: () => void) => write(),
-    writeStatus: (statusAndHeaders: string) => {
-      status = Number(statusAndHeaders.slice(0, 3))
-      batchId = /\r\nX-Batch-Id: ([^\r]*)/.exec(statusAndHeaders)?.[1] ?? null
-    },
-    end,
-    tryEnd: (body: string) => {
-      end(body)
-      return [true, true]
-    },
+function wireInto(answered: (answer: Answer) => void): Wire {
+  const send: Wire['send'] = ({ status, headers, body }) => {
+    const batchId = /\r\nX-Batch-Id: ([^\r]*)/.exec(headers)?.[1] ?? null
+    answered({ status: Number(status.slice(0, 3)), batchId, body: JSON.parse(body) as Answer['body'] })
+    return true
   }
-  return response as unknown as HttpResponse
+  const nothing = (): void => {}
+  return { onAborted: nothing, onData: nothing, send, giveMoreTime: nothing, close: nothing }
 }

@@ -3,16 +3,16 @@
 
 import { afterEach, beforeAll, expect } from 'vitest'
 import { expectAccepted, get, post, single } from './client.ts'
+import { ENGINE } from './engine.ts'
 import { readJournal } from './journal-files.ts'
 import { metricsOf } from './processes.js'
 import { openRaw, type RawConnection } from './raw-http.ts'
 import { appRecord, eventually, type Service, sleep, startService } from './service.ts'
 
-/** Modules of Node 22: from there on the HTTP engine is of 2026, before it of early 2024. */
-const FIRST_MODULES_OF_NEW_ENGINE = 127
-
-/** One generation of the HTTP engine does other things than the other with what HTTP does not allow. */
-export const IS_NEW_ENGINE = Number(process.versions.modules) >= FIRST_MODULES_OF_NEW_ENGINE
+/** What one HTTP engine does with what HTTP does not allow, another does not. Where nothing else is said, Node's own does as the new one. */
+export function onEngine<T>(now: T, old: T, node: T = now): T {
+  return { new: now, old, node }[ENGINE]
+}
 
 /**
  * One read brings so many bytes whole that were written at once: over the loopback the kernel sends as one segment what is

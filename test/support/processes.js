@@ -12,6 +12,9 @@ import { readMetrics } from './metrics.js'
 export const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
 /** From Node 22.8 on, a program is compiled once for all processes. */
 const COMPILED = { NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled') }
+/** The same tests hold for both HTTP engines: `SLUICE_HTTP_ENGINE=node npx vitest run --project contract`. */
+const { SLUICE_HTTP_ENGINE } = process.env
+const ENGINE = SLUICE_HTTP_ENGINE === undefined ? {} : { SLUICE_HTTP_ENGINE }
 /** Long, since a shared machine may be slow. */
 const START_TIMEOUT_MS = 45_000
 const STOP_TIMEOUT_MS = 40_000
@@ -35,7 +38,7 @@ const PORT_TRIES = 200
  * @typedef {object} LaunchOptions
  * @property {readonly string[]} command
  * @property {string} [cwd]
- * @property {Readonly<Record<string, string>>} [env] beside PATH and HOME: no setting of the machine's own reaches it
+ * @property {Readonly<Record<string, string>>} [env] beside PATH and HOME: no setting of the machine's own reaches it but the HTTP engine
  * @property {number} [openFiles] most open files that it may have; by default what this process may
  * @property {(text: string) => void} [onOutput] gets what is printed, of which then nothing is kept
  */
@@ -51,7 +54,13 @@ export function launch({ command, cwd = tmpdir(), env = {}, openFiles, onOutput 
   if (isEnding) throw new Error('the run is ending')
   const [file, ...args] =
     openFiles === undefined ? command : ['bash', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
-  const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...COMPILED, ...env }
+  const environment = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: process.env['HOME'] ?? '/',
+    ...COMPILED,
+    ...ENGINE,
+    ...env,
+  }
   const child = spawn(file, args, { cwd, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
   let stdout = ''

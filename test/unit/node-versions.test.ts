@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { NODE_OF_ABI, OLD_ENGINE_WARNING } from '../../src/http/engine.ts'
+import { NODE_OF_ABI, OLD_ENGINE_WARNING } from '../../src/http/uws/load.ts'
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 /** Of the two systems that sluice is run on. */

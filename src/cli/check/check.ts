@@ -1,7 +1,7 @@
 // `sluice check`: tests the settings, this machine, Redis and NATS, before or while the service runs. It leaves nothing
 // behind.
 
-import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
+import { chooseEngine } from '../../http/engines.ts'
 import { ConfigError, errorMessage } from '../../lib/errors.ts'
 import { isLocked } from '../../lib/lock.ts'
 import { isMissing, readRecordsFile } from '../../records/app-records.ts'
@@ -53,7 +53,7 @@ async function examine(shell: Shell): Promise<Finding[]> {
     sharedFindings(config, shell.clock()),
     clockFindings(config),
     localFindings(config),
-    engineFinding(),
+    engineFinding(config),
     tlsFindings(config, shell.clock()),
   ])
   const decoder = finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`)
@@ -107,11 +107,11 @@ async function localFindings(given: Config): Promise<Finding[]> {
   ]
 }
 
-async function engineFinding(): Promise<Finding> {
+async function engineFinding(config: Config): Promise<Finding> {
   try {
-    const { isOld } = await loadEngine()
-    const which = `uWebSockets.js on Node ${process.version}`
-    return isOld ? finding('engine', 'warn', `${which}: ${OLD_ENGINE_WARNING}`) : finding('engine', 'ok', which)
+    const { name, warning } = await chooseEngine(config)
+    const which = `${name === 'uws' ? 'uWebSockets.js' : 'node:http'} on Node ${process.version}`
+    return warning === null ? finding('engine', 'ok', which) : finding('engine', 'warn', `${which}: ${warning}`)
   } catch (error) {
     return finding('engine', 'FAIL', errorMessage(error))
   }

@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
+import { chooseEngine } from '../../http/engines.ts'
 import { ConfigError } from '../../lib/errors.ts'
 import type { LibraryFaults } from '../../lib/library-fault.ts'
 import { printableLines } from '../../lib/printable.ts'
@@ -82,8 +82,8 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   onSignals(config, lines, shell, () => service)
 
   // Before any other module loads the engine, and here so that several processes warn only once.
-  const engine = await loadEngine()
-  if (engine.isOld) log.warn(OLD_ENGINE_WARNING)
+  const engine = await chooseEngine(config)
+  if (engine.warning !== null) log.warn(engine.warning)
 
   service =
     config.processes > 1
@@ -103,7 +103,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   // After the banner, so that a terminal shows this line last.
   const console = hasConsole ? 'on' : 'off: SLUICE_CONSOLE_TOKEN opens it'
   const portal = portalPort === null ? {} : { portal_port: portalPort }
-  log.info({ port: publicPort, admin_port: adminPort, ...portal, ...parts(config), console }, 'listening')
+  log.info({ port: publicPort, admin_port: adminPort, ...portal, ...parts(config, engine.name), console }, 'listening')
   return new Promise(() => {})
 }
 
@@ -186,12 +186,13 @@ function onSignals(
   }
 }
 
-function parts(config: Config): object {
+function parts(config: Config, engine: string): object {
   return {
     host: config.publicHost,
     admin_host: config.adminHost,
     data_directory: config.dataDirectory,
     tls: config.tls !== null,
     processes: config.processes,
+    engine,
   }
 }

@@ -2,8 +2,9 @@
 
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { explainMissing, loadEngine, type Machine, NODE_OF_ABI } from '../../../src/http/engine.ts'
-import { ENGINE } from '../../support/engine.ts'
+import { chooseEngine } from '../../../src/http/engines.ts'
+import { explainMissing, loadEngine, type Machine, NODE_OF_ABI } from '../../../src/http/uws/load.ts'
+import { GENERATION } from '../../support/engine.ts'
 
 const FILES = readdirSync(new URL('../../../node_modules/uWebSockets.js/', import.meta.url))
 const NODE_26: Machine = {
@@ -69,5 +70,21 @@ describe('the table of binary interfaces', () => {
 })
 
 it('the installed engine is recognized as old or new', async () => {
-  expect(await loadEngine()).toEqual({ isOld: ENGINE === 'old' })
+  expect(await loadEngine()).toEqual({ isOld: GENERATION === 'old' })
+})
+
+describe('the choice', () => {
+  it('is uWebSockets.js where it loads, unless it is to be the other one', async () => {
+    for (const httpEngine of ['auto', 'uws'] as const) {
+      expect(await chooseEngine({ httpEngine, processes: 2 })).toMatchObject({ name: 'uws' })
+    }
+    expect(await chooseEngine({ httpEngine: 'node', processes: 1 })).toMatchObject({ name: 'node', warning: null })
+  })
+
+  it("of Node's own server wants a Node that lets several processes share a port, where there are several", async () => {
+    const chosen = chooseEngine({ httpEngine: 'node', processes: 2 })
+    const [major, minor] = process.versions.node.split('.').map(Number)
+    if (major > 22 || (major === 22 && minor >= 12)) expect(await chosen).toMatchObject({ name: 'node' })
+    else await expect(chosen).rejects.toThrow('SLUICE_PROCESSES must be 1 before Node 22.12')
+  })
 })

@@ -2,8 +2,8 @@
 
 import uWS from 'uWebSockets.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { listen } from '../../../src/http/listen.ts'
-import { send } from '../../../src/http/send.ts'
+import { listen } from '../../../src/http/uws/listen.ts'
+import { send } from '../../../src/http/uws/send.ts'
 import { head, openRaw } from '../../support/raw-http.ts'
 
 const TEXTS = { ascii: 'plain', latin1: 'Käufe, é', wide: '日本 €', pair: '😀', large: 'é'.repeat(1_000_000) }

@@ -1,6 +1,6 @@
-import type { HttpRequest } from 'uWebSockets.js'
 import { describe, expect, it } from 'vitest'
 import { readHead } from '../../../src/http/read-head.ts'
+import type { WireHead } from '../../../src/http/wire.ts'
 import { contentEncodingOf, jsonOf, traceOf } from '../../../src/request/head.ts'
 
 describe('Content-Type', () => {
@@ -58,14 +58,15 @@ describe('Content-Encoding', () => {
 })
 
 function headOf(...lines: [name: string, value: string][]): ReturnType<typeof readHead> {
-  const request = {
+  const head: WireHead = {
+    getQuery: () => undefined,
     getCaseSensitiveMethod: () => 'POST',
     getUrl: () => '/api/v1/events',
-    forEach: (each: (name: string, value: string) => void) => {
+    forEach: (each) => {
       for (const [name, value] of lines) each(name, value)
     },
-  } as unknown as HttpRequest
-  return readHead(request, null, null)
+  }
+  return readHead(head, null, null)
 }
 
 describe('the end of a body', () => {

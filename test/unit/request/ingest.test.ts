@@ -1,4 +1,3 @@
-import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../../src/apps/app.ts'
@@ -8,6 +7,7 @@ import type { OverloadReason } from '../../../src/contract/outcome.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
 import { HttpExchange } from '../../../src/http/exchange.ts'
 import { Turn } from '../../../src/http/turn.ts'
+import type { Wire } from '../../../src/http/wire.ts'
 import { Activity } from '../../../src/inspect/activity/activity.ts'
 import { EventTaps } from '../../../src/inspect/live/event-tap.ts'
 import { createIsoTime } from '../../../src/lib/clock.ts'
@@ -272,7 +272,7 @@ class Stage {
         foreignOrigin: null,
         ...head,
       },
-      responseInto(sent, () => {
+      wireInto(sent, () => {
         this.onAnswer()
         this.#breakIf('send')
       }),
@@ -312,24 +312,14 @@ interface Sent {
   closed: boolean
 }
 
-function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
-  const response = {
-    cork: (write: () => void) => {
-      beforeCork()
-      write()
-    },
-    writeStatus: (statusAndHeaders: string) => {
-      const [status, ...headers] = statusAndHeaders.split('\r\n')
-      sent.status = status
-      sent.headers += headers.join('\r\n')
-    },
-    end: (body: string, close = false) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
-    tryEnd: (body: string) => {
-      Object.assign(sent, { body, answers: sent.answers + 1 })
-      return [true, true]
-    },
+function wireInto(sent: Sent, beforeSend: () => void): Wire {
+  const send: Wire['send'] = ({ status, headers, body, thenClose }) => {
+    beforeSend()
+    Object.assign(sent, { status, headers, body, closed: thenClose, answers: sent.answers + 1 })
+    return true
   }
-  return response as unknown as HttpResponse
+  const nothing = (): void => {}
+  return { onAborted: nothing, onData: nothing, send, giveMoreTime: nothing, close: nothing }
 }
 
 /** Those that were counted. */

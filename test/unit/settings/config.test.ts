@@ -82,6 +82,7 @@ describe('with nothing set', () => {
     expect(config).toEqual({
       publicPort: 8080,
       publicHost: '::',
+      httpEngine: 'auto',
       adminPort: 9090,
       adminPortNamed: false,
       adminHost: '127.0.0.1',

@@ -1,18 +1,16 @@
 // Binds a uWebSockets.js app to an address, exclusively or shared by the processes of a supervisor.
 
 import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
-import { omitEngineHeader } from './engine.ts'
-import { findPort, type Place, refusal } from './port.ts'
+import { findPort, refusal } from '../port.ts'
+import type { EngineOptions } from '../wire.ts'
+import { omitEngineHeader } from './load.ts'
 
 /** Without this option, two processes of one user would silently share a port. */
 const EXCLUSIVE_PORT = 1
 /** Sets SO_REUSEPORT: the kernel distributes new connections. uWebSockets.js does not set it for port 0. */
 const SHARED_PORT = 0
 
-export interface Address extends Place {
-  /** Other processes that set this may listen on the same port. */
-  readonly shared?: boolean
-}
+export type Address = EngineOptions['address']
 
 /** Rejects with an Error that names the address, its settings and the reason. */
 export function listen(app: TemplatedApp, address: Address): Promise<{ socket: us_listen_socket; port: number }> {

@@ -4,7 +4,7 @@
 import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
-import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
+import { errorCode, errorMessage, StartError } from '../../lib/errors.ts'
 
 const PACKAGE = 'uWebSockets.js'
 const ENGINE = `the HTTP engine (${PACKAGE})`

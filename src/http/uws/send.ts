@@ -1,24 +1,7 @@
 // Writes one answer of the public port. The order of the engine's calls matters, and their names do not say what they do.
 
 import type { HttpResponse } from 'uWebSockets.js'
-
-export interface Reply {
-  readonly status: string
-  readonly contentType: string
-  /** Further header lines, each led by CRLF. */
-  readonly headers: string
-  readonly body: string
-  /** For HEAD, and for an empty body: send the headers only. */
-  readonly withoutBody: boolean
-  /**
-   * The connection takes no more requests. To be true where there is no body: the engine does not tell then whether
-   * earlier answers are left unread, and a client that reads none could fill the memory with them.
-   */
-  readonly thenClose: boolean
-}
-
-/** The engine closes an idle connection after 9 to 12 s. Clients that respect this header stop using it before that. */
-const KEEP_ALIVE = '\r\nKeep-Alive: timeout=8'
+import { KEEP_ALIVE, type Reply } from '../wire.ts'
 
 /**
  * Of so many short answers one looks whether its socket is full, since to ask costs half a microsecond or more: a
@@ -69,7 +52,7 @@ function end(response: HttpResponse, body: string | Buffer, lengthBytes: number)
  * engine of 2024, which would wait for the bytes of the body, so that its connection is to be closed.
  */
 function endWithoutBody(response: HttpResponse, lengthBytes: number): boolean {
-  // By its functions, as in engine.ts.
+  // By its functions, as in load.ts.
   const isNewEngine = 'collectBody' in response
   if (isNewEngine || lengthBytes === 0) response.endWithoutBody(lengthBytes, true)
   else response.writeHeader('Connection', 'close').tryEnd('', lengthBytes)

@@ -1,10 +1,13 @@
 // The engine's apps behind the public port. The engine binds a certificate to an app for good, so a new certificate is a
 // new app: it gets the new connections, and the app before it keeps its own until they end.
 
-import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
-import type { TlsFiles } from './certificate.ts'
-import { type Address, listen } from './listen.ts'
-import { findPort } from './port.ts'
+import uWS, { type HttpRequest, type HttpResponse, type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
+import { EVENTS_PATH } from '../../contract/bounds.ts'
+import type { TlsFiles } from '../certificate.ts'
+import { findPort } from '../port.ts'
+import type { EngineOptions, OpenEngine, Reply, Route, Wire } from '../wire.ts'
+import { listen } from './listen.ts'
+import { send } from './send.ts'
 
 /** What the engine of 2026 has, and its types do not declare: one app accepts connections for others. */
 interface Acceptor {
@@ -13,30 +16,49 @@ interface Acceptor {
   removeChildAppDescriptor(descriptor: unknown): void
 }
 
-export interface EngineAppsOptions {
-  readonly address: Address
-  readonly tls: TlsFiles | null
-  /** Gives an app its routes. */
-  readonly prepare: (app: TemplatedApp) => void
-  /** Another process took the port while the certificate was renewed, which only the engine of 2024 allows. */
-  readonly onPortLost: (error: unknown) => void
-}
-
-/** Rejects with an Error that names the address and the reason. */
-export async function openEngineApps(options: EngineAppsOptions): Promise<EngineApps> {
+export const openEngine: OpenEngine = async (options) => {
   const apps = new EngineApps(options)
   await apps.open()
   return apps
 }
 
-export class EngineApps {
-  readonly #options: EngineAppsOptions
+class UwsWire implements Wire {
+  readonly #response: HttpResponse
+
+  constructor(response: HttpResponse) {
+    this.#response = response
+  }
+
+  onAborted(left: () => void): void {
+    this.#response.onAborted(left)
+  }
+
+  onData(take: (piece: Uint8Array, isLast: boolean) => void): void {
+    this.#response.onData((piece, isLast) => take(new Uint8Array(piece), isLast))
+  }
+
+  send(reply: Reply): boolean {
+    return send(this.#response, reply)
+  }
+
+  giveMoreTime(): void {
+    this.#response.pause()
+    this.#response.resume()
+  }
+
+  close(): void {
+    this.#response.close()
+  }
+}
+
+class EngineApps {
+  readonly #options: EngineOptions
   readonly #apps: TemplatedApp[] = []
   /** Listens for the others; null: the present app listens by itself. */
   #acceptor: (TemplatedApp & Acceptor) | null = null
   #listening: { readonly socket: us_listen_socket; readonly port: number } | null = null
 
-  constructor(options: EngineAppsOptions) {
+  constructor(options: EngineOptions) {
     this.#options = options
   }
 
@@ -78,7 +100,7 @@ export class EngineApps {
       this.#acceptor.removeChildAppDescriptor(last.getDescriptor())
       return
     }
-    // The engine of 2024: a connection that is being made in this moment may be reset.
+    // The engine of 2024: a connection that is being made in this moment may be reset, and another process may take the port.
     const { port } = this.#listening
     this.stopListening()
     try {
@@ -101,8 +123,17 @@ export class EngineApps {
   }
 
   #newApp(): TemplatedApp {
-    const app = engineApp(this.#options.tls)
-    this.#options.prepare(app)
+    const { tls, onOpened, onEnded, onRequest } = this.#options
+    const app = engineApp(tls)
+    app.filter((response, change) => {
+      if (Number(change) < 0) onEnded()
+      else if (!onOpened()) response.close()
+    })
+    const receiveFrom = (route: Route | null) => (response: HttpResponse, request: HttpRequest) =>
+      onRequest(request, new UwsWire(response), route)
+    // Whatever comes on other ways is read for its method and path, which most requests need not be.
+    app.post(EVENTS_PATH, receiveFrom({ method: 'POST', path: EVENTS_PATH }))
+    app.any('/*', receiveFrom(null))
     return app
   }
 }

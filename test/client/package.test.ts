@@ -157,7 +157,8 @@ describe('types', () => {
     const types = { typeRoots: [join(ROOT, 'node_modules/@types')], types: ['node'], lib: ['es2022'] }
     const compilerOptions = { module: 'nodenext', strict: true, noEmit: true, skipLibCheck: true, ...types }
     writeFileSync(join(user, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-    expect(execFileSync(TSC[7][0], ['-p', user], { encoding: 'utf8' })).toBe('')
+    const [program, ...args] = TSC[7]
+    expect(execFileSync(program, [...args, '-p', user], { encoding: 'utf8' })).toBe('')
   })
 })
 

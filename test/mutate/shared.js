@@ -532,8 +532,8 @@ export const SHARED_MODE = [
     name: 'sp7',
     bug: 'a keyed batch of a spool is sent without a question after the duplicate window',
     file: 'queue/spool/read-ahead.ts',
-    find: '    return record.head.keyed && isOld(record, this.#parts.timers.nowMs())\n',
-    replace: '    return record.head.keyed && isOld(record, record.head.receivedAtMs)\n',
+    find: 'const readyUntilMs = record.head.keyed ? decidedUntilMs(record.head.receivedAtMs) : ',
+    replace: 'const readyUntilMs = record.head.keyed ? decidedUntilMs(Number.POSITIVE_INFINITY) : ',
     tests: ['simulate spool-key-at-two-nodes'],
   },
   {

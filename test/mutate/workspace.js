@@ -45,7 +45,8 @@ export class Workspace {
       cpSync(join(root, file), join(folder, file))
     }
     // No bug is planted in what is built or installed there.
-    for (const name of ['node_modules', 'dist', 'tools']) symlinkSync(join(root, name), join(folder, name))
+    for (const name of ['node_modules', 'test/node_modules', 'dist', 'tools'])
+      symlinkSync(join(root, name), join(folder, name))
     return new Workspace(folder)
   }
 

@@ -1,7 +1,7 @@
 // Builds a command under test/, which is TypeScript like all else there, and runs it.
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -22,5 +22,8 @@ export async function runBuilt(name) {
     mkdirSync(dirname(join(built, file)), { recursive: true })
     copyFileSync(join(root, file), join(built, file))
   }
+  const packages = join(built, 'test', 'node_modules')
+  rmSync(packages, { force: true })
+  symlinkSync(join(root, 'test', 'node_modules'), packages)
   await import(join(built, 'test', name, 'main.js'))
 }

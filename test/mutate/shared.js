@@ -531,9 +531,9 @@ export const SHARED_MODE = [
   {
     name: 'sp7',
     bug: 'a keyed batch of a spool is sent without a question after the duplicate window',
-    file: 'queue/spool/read-ahead.ts',
-    find: 'const readyUntilMs = record.head.keyed ? decidedUntilMs(record.head.receivedAtMs) : ',
-    replace: 'const readyUntilMs = record.head.keyed ? decidedUntilMs(Number.POSITIVE_INFINITY) : ',
+    file: 'queue/spool/settler.ts',
+    find: 'const DECIDED_BY_WINDOW_MS = WINDOW_MS - 10_000',
+    replace: 'const DECIDED_BY_WINDOW_MS = Number.POSITIVE_INFINITY',
     tests: ['simulate spool-key-at-two-nodes'],
   },
   {

@@ -97,18 +97,30 @@ const onStores = (kind) => [kind, 'cluster']
 export async function cors(options) {
   const origin = 'https://www.example.com'
   const here = { env: { SLUICE_CORS_ORIGINS: `https://app.example.com,${origin}` } }
+  const kinds = BODIES.filter(({ varied, keyed, events }) => !varied && !keyed && events !== 10)
+  const title = 'SLUICE_CORS_ORIGINS set beside not set, by turns, all requests from a web page'
+  return bySetting(title, kinds, { here: ['set', here], there: ['not set', {}] }, { ...options, origin })
+}
+
+/** What Node's own server carries of what uWebSockets.js does. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+export async function engines(options) {
+  const kinds = BODIES.filter(({ varied, keyed }) => !varied && !keyed)
+  const [here, there] = ['node', 'uws'].map((name) => ({ env: { SLUICE_HTTP_ENGINE: name } }))
+  const title = 'SLUICE_HTTP_ENGINE=node beside uws, by turns'
+  return bySetting(title, kinds, { here: ['node', here], there: ['uws', there] }, options)
+}
+
+/** @param {string} title @param {import('./wrk.js').Case[]} kinds @param {Record<'here' | 'there', [name: string, ServiceOptions]>} sides @param {import('./sections.js').Options & { origin?: string }} options @returns {Promise<import('./sections.js').Section>} */
+async function bySetting(title, kinds, { here: [hereName, here], there: [thereName, there] }, options) {
   const rounds = options.quick ? 3 : 9
   const results = []
-  for (const kind of BODIES.filter(({ varied, keyed, events }) => !varied && !keyed && events !== 10)) {
-    options.progress(`cors: ${nameOf(kind)}`)
-    results.push({
-      kind,
-      name: nameOf(kind),
-      pairs: await fullLoads(kind, serviceStarts(here), { ...options, rounds, origin }),
-    })
+  for (const kind of kinds) {
+    options.progress(`${hereName} beside ${thereName}: ${nameOf(kind)}`)
+    const pairs = await fullLoads(kind, serviceStarts(here, there), { ...options, rounds })
+    results.push({ kind, name: nameOf(kind), pairs })
   }
-  const title = `SLUICE_CORS_ORIGINS set beside not set, by turns, all requests from a web page; medians of ${rounds} rounds, ratio set / not set, and the least and the largest ratio of a round`
-  return { numbers: results, text: ratioTable(title, 'not set', 'set', results, options) }
+  const how = `medians of ${rounds} rounds, ratio ${hereName} / ${thereName}, and the least and the largest ratio of a round`
+  return { numbers: results, text: ratioTable(`${title}; ${how}`, thereName, hereName, results, options) }
 }
 
 /** @typedef {{ server: import('./servers.js').Server, stop: () => Promise<void> }} Stage */

@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { endAll, MAIN } from '../../test/support/processes.js'
-import { compare, cors, otherCommit, otherNode } from './compare.js'
+import { compare, cors, engines, otherCommit, otherNode } from './compare.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { limits } from './limits.js'
@@ -40,6 +40,7 @@ const SECTIONS = {
   memory,
   watchers,
   cors,
+  engines,
   'two-cores': twoCores,
 }
 const QUICK = ['throughput', 'latency']

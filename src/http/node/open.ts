@@ -10,7 +10,7 @@ import { errorCode } from '../../lib/errors.ts'
 import type { TlsFiles } from '../certificate.ts'
 import { bind } from '../port.ts'
 import type { EngineOptions, OpenEngine, Unreadable } from '../wire.ts'
-import { Connection, LastRequest, NodeRequest } from './connection.ts'
+import { Connection, LastRequest, Message, NodeRequest } from './connection.ts'
 import { MAX_HEAD_BYTES, refusalOf, type UnreadHead, unreadOf } from './heads.ts'
 
 const LOOK_INTERVAL_MS = 1000
@@ -18,6 +18,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000
 const EVENTS_ROUTE = { method: 'POST', path: EVENTS_PATH }
 
 const OPTIONS = {
+  IncomingMessage: Message,
   // It counts less of a head than `refusalOf`, so that this ends only what never does.
   maxHeaderSize: MAX_HEAD_BYTES,
   requireHostHeader: false,
@@ -61,12 +62,14 @@ class NodeEngine {
   /** With those that have not ended their handshake. */
   readonly #sockets = new Set<Socket>()
   readonly #connections = new Map<Socket, Connection>()
+  /** Of all answers of a second. */
+  readonly #date = { text: new Date().toUTCString() }
 
   constructor(server: Server | TlsServer, options: EngineOptions) {
     this.#options = options
     server.on('connection', (socket: Socket) => this.#opened(socket))
     if (options.tls !== null) server.on('secureConnection', (socket: Socket) => this.#connected(socket))
-    const receive = (message: IncomingMessage, response: ServerResponse): void => this.#receive(message, response)
+    const receive = (message: Message, response: ServerResponse): void => this.#receive(message, response)
     server.on('request', receive)
     // Of another expectation than 100-continue, which Node meets by itself.
     server.on('checkExpectation', receive)
@@ -80,8 +83,9 @@ class NodeEngine {
     })
   }
 
-  /** Ends connections whose client has had its time. */
+  /** Once a second: ends connections whose client has had its time. */
   look(): void {
+    this.#date.text = new Date().toUTCString()
     for (const connection of this.#connections.values()) connection.look()
   }
 
@@ -101,7 +105,7 @@ class NodeEngine {
   }
 
   #connected(socket: Socket): void {
-    const connection = new Connection(socket, this.#options.tls !== null)
+    const connection = new Connection(socket, this.#options.tls !== null, this.#date)
     this.#connections.set(socket, connection)
     // Node stops listening where a connection is no longer its own.
     socket.on('error', () => {})
@@ -111,7 +115,7 @@ class NodeEngine {
     })
   }
 
-  #receive(message: IncomingMessage, response: ServerResponse): void {
+  #receive(message: Message, response: ServerResponse): void {
     const connection = this.#connections.get(message.socket)
     if (connection === undefined || connection.isClosed) return
     // It did not wait for its answer.

@@ -32,7 +32,9 @@ LABEL org.opencontainers.image.title="sluice" \
       org.opencontainers.image.base.name="${BASE}"
 # A container's own loopback is out of reach of every probe and of Prometheus: whether anybody else gets to the admin
 # port is decided by what is published, and by network policy.
+# A base image on which uWebSockets.js does not load is to fail, and not to be slow.
 ENV NODE_ENV=production \
+    SLUICE_HTTP_ENGINE=uws \
     SLUICE_ADMIN_HOST=:: \
     SLUICE_DATA_DIR=/var/lib/sluice
 WORKDIR /opt/sluice

@@ -57,6 +57,10 @@ const WORDS = {
     kept: ['app records not read from NATS yet', 'those that this node has kept hold until they are'],
     away: ['app records not updated', 'the known ones stay in force'],
   },
+  node_http: {
+    ok: ["Node's own HTTP server"],
+    warn: ["Node's own HTTP server, since uWebSockets.js does not load", 'it carries about half as much'],
+  },
   durability: {
     ok: ['a 202 survives'],
     warn: ['a 202 survives'],
@@ -72,7 +76,7 @@ const SPOOLED = 'what it does not take is kept in the spool, on the disk of this
 
 export type PartStates = { readonly [Kind in keyof typeof WORDS]: keyof (typeof WORDS)[Kind] }
 
-export const PART_NAMES = ['service', 'queue', 'limits', 'apps', 'audit', 'durability'] as const
+export const PART_NAMES = ['service', 'queue', 'limits', 'apps', 'audit', 'durability', 'http'] as const
 export const PART_KINDS: readonly string[] = Object.keys(WORDS)
 export const PART_STATES: readonly string[] = [
   ...new Set(Object.values(WORDS).flatMap((states) => Object.keys(states))),

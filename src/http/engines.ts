@@ -1,5 +1,6 @@
 // Which engine reads HTTP: uWebSockets.js where it loads, otherwise Node's own server, or the one that is asked for.
 
+import type { Part } from '../contract/health.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { isOlderVersion } from '../lib/version.ts'
 import { loadEngine, OLD_ENGINE_WARNING } from './uws/load.ts'
@@ -17,6 +18,8 @@ export interface ChosenEngine {
   /** What whoever runs the service should know of it: the log says it at the start. null: nothing. */
   readonly warning: string | null
   readonly open: OpenEngine
+  /** As health shows it; none of uWebSockets.js. */
+  readonly parts: readonly Part[]
 }
 
 /** The first that lets several processes listen on one port. */
@@ -29,7 +32,7 @@ export async function chooseEngine(wish: EngineWish): Promise<ChosenEngine> {
   try {
     const { isOld } = await loadEngine()
     const { openEngine } = await import('./uws/apps.ts')
-    return { name: 'uws', warning: isOld ? OLD_ENGINE_WARNING : null, open: openEngine }
+    return { name: 'uws', warning: isOld ? OLD_ENGINE_WARNING : null, open: openEngine, parts: [] }
   } catch (error) {
     if (wish.httpEngine === 'uws') throw error
     return nodeEngine(wish, `${errorMessage(error)}. ${NODE_ENGINE_COST}`)
@@ -44,5 +47,6 @@ async function nodeEngine({ processes }: EngineWish, warning: string | null): Pr
     )
   }
   const { openEngine } = await import('./node/open.ts')
-  return { name: 'node', warning, open: openEngine }
+  const state = warning === null ? 'ok' : 'warn'
+  return { name: 'node', warning, open: openEngine, parts: [{ part: 'http', kind: 'node_http', state, reason: null }] }
 }

@@ -43,6 +43,7 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   sluice_tls_not_after_seconds: Math.min,
   sluice_clock_skew_seconds: (left, right) => (Math.abs(left) > Math.abs(right) ? left : right),
   sluice_build_info: Math.max,
+  sluice_http_engine: Math.max,
   nodejs_version_info: Math.max,
   nodejs_eventloop_lag_min_seconds: Math.min,
   nodejs_eventloop_lag_p50_seconds: Math.max,

@@ -36,12 +36,14 @@ const PUBLISH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 export interface MetricsOptions {
   readonly version: string
   readonly runtime?: boolean
+  /** What reads HTTP on the port for events; absent: nothing does. */
+  readonly httpEngine?: string
   /** By library: what it left unhandled. */
   readonly libraryFaults?: LibraryFaults | undefined
 }
 
 /** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped. */
-export function createMetrics({ version, runtime = true, libraryFaults }: MetricsOptions): Metrics {
+export function createMetrics({ version, runtime = true, httpEngine, libraryFaults }: MetricsOptions): Metrics {
   const page = new MetricsPage()
   const metrics = newMetrics(page, runtime ? collectRuntimeMetrics(page) : new Registry())
   addCounters(page, metrics, libraryFaults ?? { ioredis: 0, nats: 0 })
@@ -50,6 +52,11 @@ export function createMetrics({ version, runtime = true, libraryFaults }: Metric
   page.numbers('sluice_build_info', 'gauge', 'Always 1; the labels say what runs.', [
     { labels: { version, node: process.version }, read: () => 1 },
   ])
+  if (httpEngine !== undefined) {
+    page.numbers('sluice_http_engine', 'gauge', 'Always 1; the label says what reads HTTP on the port for events.', [
+      { labels: { name: httpEngine }, read: () => 1 },
+    ])
+  }
   return metrics
 }
 

@@ -66,7 +66,9 @@ export async function startSluice(given: Config, context: SluiceContext) {
   setFlagsFromString('--no-allocation-site-pretenuring')
   const started = new Started()
   try {
-    const metrics = createMetrics({ version: packageVersion(), libraryFaults: context.libraryFaults })
+    const engine = await chooseEngine(config)
+    const { libraryFaults } = context
+    const metrics = createMetrics({ version: packageVersion(), httpEngine: engine.name, libraryFaults })
     // The admin port answers probes while a long journal is read.
     let health: Health = { ready: () => false, parts: () => [servicePart('starting')] }
     let gauges: Sampler = { linesDropped, ready: () => false, draining: () => false }
@@ -160,9 +162,8 @@ export async function startSluice(given: Config, context: SluiceContext) {
     metrics.sampleFrom(gauges)
     health = {
       ready: isReady,
-      parts: () => (draining ? [servicePart('stopping'), ...stores.parts()] : stores.parts()),
+      parts: () => [...(draining ? [servicePart('stopping')] : []), ...stores.parts(), ...engine.parts],
     }
-    const engine = await chooseEngine(config)
     const certificate = config.tls === null ? null : await readCertificate(config.tls)
     const opened = await startServer({
       openEngine: engine.open,

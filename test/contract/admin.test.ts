@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { test as base, describe, expect } from 'vitest'
 import { batch, event, get, MARK, post, send, single } from '../support/client.ts'
+import { ENGINE } from '../support/engine.ts'
 import { aService } from '../support/fixture.ts'
 import { parsePage, sumOf } from '../support/metrics.js'
 import { appRecord, eventually, type Service } from '../support/service.ts'
@@ -32,7 +33,8 @@ describe('health', () => {
   test('/readyz?verbose names its parts', async ({ service }) => {
     const answer = await get(service.adminPort, '/readyz?verbose')
     expect(answer.status).toBe(200)
-    expect(answer.text).toBe('ok\nqueue: ok, journal\nlimits: ok, in memory\napps: ok, in a file\n')
+    const http = ENGINE === 'node' ? "http: ok, Node's own HTTP server\n" : ''
+    expect(answer.text).toBe(`ok\nqueue: ok, journal\nlimits: ok, in memory\napps: ok, in a file\n${http}`)
   })
 
   test('another path is not found, and events are not taken on this port', async ({ service }) => {
@@ -44,6 +46,7 @@ describe('health', () => {
 
 const NAMES = [
   'sluice_requests_total',
+  'sluice_http_engine',
   'sluice_events_accepted_total',
   'sluice_request_duration_seconds',
   'sluice_answer_duration_seconds',

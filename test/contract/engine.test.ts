@@ -3,7 +3,7 @@
 import { cp, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
-import { event, expectAccepted, post, single } from '../support/client.ts'
+import { event, expectAccepted, get, post, single } from '../support/client.ts'
 import { ENGINE } from '../support/engine.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { runToEnd, startNode } from '../support/processes.js'
@@ -129,6 +129,10 @@ describe('without a binary of the engine for this Node', () => {
     expect(told.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(['warn'])
     expect(told[0]).toContain("HTTP is read by Node's own server, which carries about half as much")
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ msg: 'listening', engine: 'node' })
+    expect((await get(service.adminPort, '/readyz?verbose')).text).toContain(
+      "\nhttp: Node's own HTTP server, since uWebSockets.js does not load: it carries about half as much\n",
+    )
+    expect((await get(service.adminPort, '/metrics')).text).toContain('\nsluice_http_engine{name="node"} 1\n')
     await service.kill()
   })
 

@@ -130,7 +130,7 @@ test('each rule keeps cells apart, whatever it sums or joins', () => {
 
 test.each(alerts.map((rule) => [nameOf(rule), rule] as const))('%s says where to read on', (_, rule) => {
   const { summary, description, runbook_url: runbook } = rule.annotations ?? {}
-  expect(rule.labels?.['severity']).toMatch(/^(critical|warning)$/)
+  expect(rule.labels?.['severity']).toMatch(/^(critical|warning|info)$/)
   expect(summary).toMatch(/^[A-Z].{10,70}[^.]$/)
   expect(description).toMatch(/^\S.{20,170}\.$/)
   // The dashboard leads to the runbook by this label.

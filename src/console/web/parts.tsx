@@ -27,6 +27,7 @@ const NAMES: Readonly<Record<ShownPart['part'], string>> = {
   limits: 'Rate limits',
   apps: 'App records',
   durability: 'Durability',
+  http: 'HTTP',
   audit: 'Audit',
 }
 

@@ -72,6 +72,11 @@ const SENTENCES: readonly (readonly [Status, string])[] = [
     { kind: 'bucket', state: 'away', reason: 'no answer' },
     'app records not updated: no answer: the known ones stay in force',
   ],
+  [{ kind: 'node_http', state: 'ok', reason: null }, "Node's own HTTP server"],
+  [
+    { kind: 'node_http', state: 'warn', reason: null },
+    "Node's own HTTP server, since uWebSockets.js does not load: it carries about half as much",
+  ],
   [{ kind: 'durability', state: 'ok', reason: 'a kill of any server' }, 'a 202 survives: a kill of any server'],
   [
     { kind: 'durability', state: 'warn', reason: 'a kill of any server; one replica' },
@@ -101,6 +106,8 @@ test('a part is up while it does its work, slowly or with less than it should ha
     'redis slow',
     'file ok',
     'bucket ok',
+    'node_http ok',
+    'node_http warn',
     'durability ok',
     'durability warn',
     'durability unknown',

@@ -8,7 +8,7 @@ const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.me
 export function refuseOldNode() {
   const [[oldestMajor, leastMinor], [nextMajor]] = engines.node.split(' || ').map(numbersOf)
   const [major, minor] = numbersOf(process.versions.node)
-  // A newer one without a binary of the HTTP engine is refused where that is loaded.
+  // On a newer one without a binary of uWebSockets.js, Node's own server reads HTTP.
   if (major >= nextMajor || (major === oldestMajor && minor >= leastMinor)) return
   process.stderr.write(
     `sluice: Node ${process.versions.node} is too old: install Node 24 (it runs on ${engines.node}; README.md, "What it runs on")\n`,

@@ -4,7 +4,7 @@ import { cp, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { event, expectAccepted, get, post, single } from '../support/client.ts'
-import { ENGINE } from '../support/engine.ts'
+import { ENGINE, IS_NODE_WANTED } from '../support/engine.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { runToEnd, startNode } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -75,7 +75,8 @@ test(`sluice check ${ENGINE === 'old' ? 'warns of the older engine' : 'finds not
   const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: folder }
   const { code, stdout } = await runCommand(['check'], env, folder)
   expect(code).toBe(0)
-  const ok = ENGINE === 'node' ? /^ok +engine +node:http on Node/m : /^ok +engine +uWebSockets\.js on Node/m
+  const node = IS_NODE_WANTED ? /^ok +engine +node:http on Node/m : /^warn +engine +node:http on Node/m
+  const ok = ENGINE === 'node' ? node : /^ok +engine +uWebSockets\.js on Node/m
   expect(stdout).toMatch(ENGINE === 'old' ? new RegExp(`^warn +engine +.*${WARNING}`, 'm') : ok)
 })
 

@@ -71,6 +71,18 @@ describe('clients that leave', () => {
   })
 })
 
+test('a connection on which nothing moves is closed, and not within the 8 s that answers promise', async () => {
+  const beganMs = performance.now()
+  const [fresh, served] = await Promise.all([openRaw(hostile.service.port), openRaw(hostile.service.port)])
+  served.write(rawPost(BODY))
+  expectAccepted(answered(await served.readAnswer()), 1)
+  for (const raw of [fresh, served]) {
+    await expectClosed(raw, 30_000)
+    expect(raw.unread()).toBe('')
+  }
+  expect(performance.now() - beganMs).toBeGreaterThan(8000)
+})
+
 describe('one request after the other on one connection', () => {
   test('good and bad ones are answered each as if it were alone', async () => {
     const raw = await openRaw(hostile.service.port)

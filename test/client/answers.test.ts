@@ -23,7 +23,7 @@ interface Row {
   readonly status: string
   readonly code?: string
   readonly when?: string
-  readonly batch: 'stored' | 'keep' | 'drop' | 'drop the named events' | 'halve'
+  readonly batch: 'stored' | 'keep' | 'drop' | 'drop the events of `invalid_events`' | 'halve'
   readonly again: 'never' | 'at once' | 'after Retry-After' | 'with backoff' | 'with backoff, after Retry-After'
   readonly key?: 'same' | 'new'
   readonly report?: string
@@ -73,7 +73,7 @@ const pageRefusal = foreignPage('https://shop.example.com') as { readonly reason
 
 /** Whatever brings this row about. */
 function behavioursOf(row: Row): Behaviour[] {
-  const namesEvents = ({ message = '' }: Example): boolean => message.startsWith('events[')
+  const hasInvalidEvents = (example: Example): boolean => 'invalid_events' in example
   const isReplay = ({ deduplicated = false }: Example): boolean => deduplicated
   const statuses = (...list: number[]): Behaviour[] => list.map((status) => ({ status, body: 'a proxy says so' }))
   switch (row.when) {
@@ -87,10 +87,10 @@ function behavioursOf(row: Row): Behaviour[] {
       )
     case '`deduplicated`, with `Sluice-Replay: other`':
       return [answerOf(row, { 'Sluice-Replay': 'other' }, isReplay)]
-    case '`errors` names events':
-      return [answerOf(row, {}, namesEvents)]
-    case 'it names no event':
-      return [answerOf(row, {}, (example) => !namesEvents(example))]
+    case 'with `invalid_events`':
+      return [answerOf(row, {}, hasInvalidEvents)]
+    case 'without `invalid_events`':
+      return [answerOf(row, {}, (example) => !hasInvalidEvents(example))]
     case '`reason` is `origin`':
       return [
         {
@@ -133,7 +133,7 @@ function expectBatch(row: Row, { requests, storedIds, dropped }: Awaited<ReturnT
       return expect(droppedIds).toEqual([])
     case 'drop':
       return expect(droppedIds).toEqual(all)
-    case 'drop the named events':
+    case 'drop the events of `invalid_events`':
       expect(droppedIds).toEqual([all[3], all[7]])
       return expect(storedIds).toEqual(all.filter((id) => !droppedIds.includes(id)))
     case 'halve':

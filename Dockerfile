@@ -45,6 +45,7 @@ RUN install --directory --owner=1000 --group=1000 --mode=0750 /var/lib/sluice \
 COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/dist dist
 COPY LICENSE package.json ./
+COPY --from=build /build/bin/node-version.js bin/
 COPY deploy/image/healthcheck.js ./
 # By number, so that Kubernetes can see that it is not root.
 USER 1000:1000

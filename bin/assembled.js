@@ -2,8 +2,10 @@
 // compiled to. This is kept in the repository, since the compiler weighs 100 MB: bin/build-wasm.js.
 
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-const kept = join(import.meta.dirname, 'wasm')
+// Not by import.meta.dirname: bin/build.js loads this before it refuses a Node that has none.
+const kept = fileURLToPath(new URL('wasm', import.meta.url))
 
 /** @type {readonly { readonly source: string, readonly output: string, readonly kept: string }[]} */
 export const ASSEMBLED = [

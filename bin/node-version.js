@@ -1,4 +1,4 @@
-// Ends a program on a Node that is too old for it, with one line: without it the first import of what that Node lacks ends it.
+// Ends a program on a Node that it does not run on, with one line: without it the first import of what that Node lacks ends it.
 
 import { readFileSync } from 'node:fs'
 
@@ -6,12 +6,13 @@ import { readFileSync } from 'node:fs'
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 export function refuseOldNode() {
-  const [[oldestMajor, leastMinor], [nextMajor]] = engines.node.split(' || ').map(numbersOf)
+  const [[oldestMajor, leastMinor], [nextMajor] = [oldestMajor + 1]] = engines.node.split(' || ').map(numbersOf)
   const [major, minor] = numbersOf(process.versions.node)
   // On a newer one without a binary of uWebSockets.js, Node's own server reads HTTP.
   if (major >= nextMajor || (major === oldestMajor && minor >= leastMinor)) return
+  const what = major > oldestMajor ? 'is not supported' : 'is too old'
   process.stderr.write(
-    `sluice: Node ${process.versions.node} is too old: install Node 24 (it runs on ${engines.node}; README.md, "What it runs on")\n`,
+    `sluice: Node ${process.versions.node} ${what}: install Node 24 (it runs on ${engines.node}; README.md, "What it runs on")\n`,
   )
   process.exit(1)
 }

@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 // The process of the `sluice` program.
 
-import { EXIT } from './cli/shell.ts'
+import { refuseOldNode } from '../bin/node-version.js'
 import { systemClock } from './lib/clock.ts'
 import { errorCode } from './lib/errors.ts'
-import { program } from './program.ts'
+import { EXIT } from './lib/exit.ts'
 
+refuseOldNode()
+// Not before: it imports what an old Node lacks.
+const { program } = await import('./program.ts')
 const { stdin, stdout, stderr, env } = process
 const args = process.argv.slice(2)
 // Its output may fail and it goes on.

@@ -70,6 +70,7 @@ export async function startNatsServers(folder, count) {
 export async function copyService(folder) {
   await cp(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true })
   await cp(join(ROOT, 'package.json'), join(folder, 'package.json'))
+  await cp(join(ROOT, 'bin', 'node-version.js'), join(folder, 'bin', 'node-version.js'))
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   return join(folder, 'dist')
 }

@@ -87,7 +87,7 @@ describe('without a binary of the engine for this Node', () => {
   beforeAll(async () => {
     installed = await makeFolder()
     await cp(join(ROOT, 'dist'), join(installed, 'dist'), { recursive: true })
-    await cp(join(ROOT, 'package.json'), join(installed, 'package.json'))
+    for (const name of ['package.json', 'bin/node-version.js']) await cp(join(ROOT, name), join(installed, name))
     await linkAll(join(ROOT, 'node_modules'), join(installed, 'node_modules'), 'uWebSockets.js')
     await linkAll(join(ROOT, 'node_modules/uWebSockets.js'), join(installed, 'node_modules/uWebSockets.js'), BINARY)
     // A link would lead the loader back to the whole package.

@@ -119,11 +119,13 @@ async function addressOf(place: Place): Promise<AdminAddress> {
   const { adminHost, adminPort, adminPortNamed, dataDirectory, embedded } = place
   const isKnown = adminPortNamed && adminPort !== 0
   const written = embedded && !isKnown ? await readAdminAddress(dataDirectory) : null
+  // Not at the port's default: a service of another folder may be there.
+  if (embedded && !isKnown && written === null)
+    throw new ServiceAway(
+      `no service works on ${dataDirectory}, as far as this user can see: set SLUICE_DATA_DIR to its folder, or SLUICE_ADMIN_PORT to the admin_port that it logged`,
+    )
   const { host, port } = written ?? { host: adminHost, port: adminPort }
-  if (port === 0) {
-    const advice = 'set it to the admin_port that the service logged'
-    throw new ServiceAway(`SLUICE_ADMIN_PORT is 0, and no service works on ${dataDirectory}: ${advice}`)
-  }
+  if (port === 0) throw new ServiceAway('SLUICE_ADMIN_PORT is 0: set it to the admin_port that the service logged')
   // An address of all interfaces is reached over the loopback one.
   return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
 }

@@ -1,7 +1,6 @@
 // `sluice find`: where one batch is, and which consumers have had it; or why a request was refused; or how far back the
 // search looked.
 
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ConsumerStateName } from '../../contract/admin/words.ts'
 import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
@@ -21,7 +20,7 @@ import {
 import { type Asked, type Question, readQuestion } from '../../queue/find/question.ts'
 import { damageText } from '../../queue/journal/damage-text.ts'
 import type { Damage } from '../../queue/journal/segment-cursor.ts'
-import { journalDirectory } from '../../queue/journal/segments.ts'
+import { journalDirectory, missingJournal } from '../../queue/journal/segments.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { eventLines, readParts } from '../record-lines.ts'
 import { EXIT, paint, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
@@ -118,9 +117,8 @@ async function searchWithin(
 ): Promise<Finding | null> {
   const { nats, dataDirectory } = config
   const tell = (message: string): void => void say(shell, `sluice find: ${message}\n`)
-  const directory = journalDirectory(dataDirectory)
-  if (nats === null && !existsSync(directory))
-    tell(`there is no journal at ${directory}: SLUICE_DATA_DIR names the folder that it is in`)
+  const missing = nats === null ? await missingJournal(dataDirectory) : null
+  if (missing !== null) tell(missing)
   let toldAtMs = performance.now()
   const onProgress = (progress: Progress): void => {
     if (!shell.interactive || performance.now() - toldAtMs < PROGRESS_MS) return

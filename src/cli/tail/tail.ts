@@ -1,6 +1,7 @@
 // `sluice tail`: events as they become durable, one JSON object a line, an event as it was sent.
 
 import { type ReadQueueOptions, readQueue } from '../../inspect/find/queue-lines.ts'
+import { missingJournal } from '../../queue/journal/segments.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { eventLines, readParts } from '../record-lines.ts'
 import { EXIT, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
@@ -97,6 +98,8 @@ async function printKnownApp(
 type Wanted = Omit<ReadQueueOptions, 'onNotice'> & { readonly asStored: boolean }
 
 async function printQueue(config: Config, shell: Shell, wanted: Wanted): Promise<number> {
+  // One that is missing is as good as an empty one; one that cannot be read is not.
+  if (config.nats === null) await missingJournal(config.dataDirectory)
   let printed = 0
   let skipped = 0
   const onNotice = (message: string): void => void say(shell, `sluice tail: ${message}\n`)

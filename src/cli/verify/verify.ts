@@ -1,6 +1,5 @@
 // `sluice verify`: reads all that is stored, and lists what is damaged, where, and whose events it was.
 
-import { existsSync } from 'node:fs'
 import type { Verification } from '../../inspect/verify/verification.ts'
 import { type VerifyOptions, verifyJournal } from '../../inspect/verify/verify-journal.ts'
 import { verifyStream } from '../../inspect/verify/verify-stream.ts'
@@ -8,7 +7,7 @@ import { StartError } from '../../lib/errors.ts'
 import type { NatsAccess } from '../../nats/address.ts'
 import { describeFault } from '../../nats/connection.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
-import { journalDirectory } from '../../queue/journal/segments.ts'
+import { journalDirectory, missingJournal } from '../../queue/journal/segments.ts'
 import { spoolFolders } from '../../queue/spool/inspect-spool.ts'
 import { readConfig } from '../../settings/config.ts'
 import { readFlags, type Shell } from '../shell.ts'
@@ -42,8 +41,8 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
   const { nats, dataDirectory, spool } = readConfig(shell.env)
   const directory = journalDirectory(dataDirectory)
-  if (nats === null && !existsSync(directory))
-    throw new StartError(`there is no journal at ${directory}: SLUICE_DATA_DIR names the folder that it is in`)
+  const missing = nats === null ? await missingJournal(dataDirectory) : null
+  if (missing !== null) throw new StartError(missing)
   const queue: Part =
     nats === null
       ? { where: directory, read: (found, options) => verifyJournal(directory, found, options) }

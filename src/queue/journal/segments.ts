@@ -2,7 +2,7 @@
 
 import { dirname, join } from 'node:path'
 import { parseRecordHead } from '../../contract/record/record-head.ts'
-import { errorCode } from '../../lib/errors.ts'
+import { errorCode, throwStartError } from '../../lib/errors.ts'
 import { type Disk, type DiskFile, realDisk } from './disk.ts'
 
 /** A byte offset within a numbered segment. Always the start of a line. */
@@ -34,6 +34,18 @@ export function segmentPath(directory: string, number: number): string {
 
 export function comparePositions(left: JournalPosition, right: JournalPosition): number {
   return left.segment - right.segment || left.offset - right.offset
+}
+
+/** A sentence where there is none; null: there is. Throws a StartError where it cannot be read. */
+export async function missingJournal(dataDirectory: string): Promise<string | null> {
+  const directory = journalDirectory(dataDirectory)
+  try {
+    await realDisk.names(directory)
+    return null
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throwStartError(error, `the journal at ${directory} cannot be read: `)
+    return `there is no journal at ${directory}: SLUICE_DATA_DIR names the folder that it is in`
+  }
 }
 
 /** The numbers of all segments, in order, by their names alone. A missing folder has none. */

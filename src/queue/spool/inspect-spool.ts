@@ -1,6 +1,6 @@
 // What a spool's folder holds, for who looks from outside. It only reads.
 
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from '../../lib/errors.ts'
@@ -26,9 +26,14 @@ export interface SpoolInspection {
 
 /** The folder itself, and one of each worker process, as far as they hold a spool. */
 export async function spoolFolders(directory: string): Promise<string[]> {
-  const names = existsSync(directory) ? await readdir(directory) : []
+  const names = isThere(directory) ? await readdir(directory) : []
   const workers = names.filter((name) => OF_A_WORKER.test(name)).map((name) => join(directory, name))
-  return [directory, ...workers].filter((folder) => existsSync(journalDirectory(folder)))
+  return [directory, ...workers].filter((folder) => isThere(journalDirectory(folder)))
+}
+
+/** Throws where this user may not look: that is not to pass for an empty spool. */
+function isThere(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined
 }
 
 /** Of so many worker processes: each has a folder of its own. */
@@ -79,7 +84,7 @@ export async function inspectSpool(directory: string): Promise<SpoolInspection> 
   const journal = journalDirectory(directory)
   const { sent, released, cursor } = await readProgress(directory)
   const names = await readdir(directory)
-  if (cursor === 'lost' && names.length > 0 && !existsSync(journal)) {
+  if (cursor === 'lost' && names.length > 0 && !isThere(journal)) {
     const [worker] = await spoolFolders(directory)
     throw new StartError(
       worker === undefined

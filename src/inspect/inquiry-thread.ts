@@ -25,26 +25,19 @@ const TASKS = {
 
 export type Tasks = typeof TASKS
 
-/** `readMs`: how long the thread was at it. */
-export type ThreadAnswer = { readonly readMs: number } & (
-  | { readonly answer: unknown }
-  | { readonly unavailable: string }
-)
+export type ThreadAnswer = { readonly answer: unknown } | { readonly unavailable: string }
 
 const { name, work } = workerData as { name: keyof Tasks; work: readonly unknown[] }
 const task = TASKS[name] as (...work: readonly unknown[]) => unknown
 
 /** What is thrown as a bug reaches the acceptor as an error of this thread, with its stack. */
 async function answer(): Promise<ThreadAnswer> {
-  const readMs = (): number => performance.now() - startMs
-  const startMs = performance.now()
   try {
-    const found = await task(...work)
-    return { answer: found, readMs: readMs() }
+    return { answer: await task(...work) }
   } catch (error) {
     const unavailable = unavailableReason(error)
     if (unavailable === null) throw error
-    return { unavailable, readMs: readMs() }
+    return { unavailable }
   }
 }
 

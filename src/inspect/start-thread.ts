@@ -12,13 +12,17 @@ const THREAD = new URL('../../dist/inspect/inquiry-thread.js', import.meta.url)
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16 } as const
 const TIMEOUT_MS = 10_000
 
-/** Rejects with an `UnavailableError` where the queue cannot be read or that takes too long, and with whatever else the thread threw. */
+/**
+ * Rejects with an `UnavailableError` where the queue cannot be read or that takes too long, and with whatever else the thread threw.
+ * `onRead`: how long there was a thread, however it ended. To start one costs more than most questions.
+ */
 export async function answerInThread<Name extends keyof Tasks>(
   name: Name,
   work: Parameters<Tasks[Name]>,
   timers: Timers,
   onRead: (readMs: number) => void = () => {},
 ): Promise<Awaited<ReturnType<Tasks[Name]>>> {
+  const startedAtMs = timers.monotonicMs()
   const worker = new Worker(THREAD, { workerData: { name, work }, resourceLimits: MEMORY })
   let timer: Timer | null = null
   try {
@@ -28,11 +32,11 @@ export async function answerInThread<Name extends keyof Tasks>(
       worker.once('error', reject)
       worker.once('exit', () => reject(new Error('the thread ended before its answer')))
     })
-    onRead(told.readMs)
     if ('unavailable' in told) throw new UnavailableError(told.unavailable)
     return told.answer as Awaited<ReturnType<Tasks[Name]>>
   } finally {
     if (timer !== null) timers.clear(timer)
     await worker.terminate()
+    onRead(timers.monotonicMs() - startedAtMs)
   }
 }

@@ -253,8 +253,24 @@ it('refuses what would be read for an app that has used up its minute, and answe
   expect([(await ask('alerts', 'greedy')).status, (await ask('events', 'greedy', true)).status]).toEqual([200, 200])
   expect(add).not.toHaveBeenCalled()
   for (const name of ['events', 'explain'] as const) expect((await ask(name, 'other')).status).toBe(200)
-  expect(add.mock.calls.map(([appId, ms]) => [appId, ms > 0])).toEqual([
-    ['other', true],
-    ['other', true],
-  ])
+  expect(add.mock.calls.map(([appId]) => appId)).toEqual(['other', 'other'])
+})
+
+it.each([
+  { end: 'answers', name: 'explain', body: Buffer.from('{'), place: {}, passMs: 700, status: 200 },
+  { end: 'cannot read', name: 'events', body: Buffer.alloc(0), place: { dataDirectory: '/dev/null' }, passMs: 700, status: 503 },
+  { end: 'has a bug', name: 'events', body: Buffer.alloc(0), place: { dataDirectory: 5 }, passMs: 700, status: 500 },
+  { end: 'takes too long', name: 'explain', body: SLOW, place: {}, passMs: 10_000, status: 503 },
+] as const)('charges an app for all the time of a thread that $end', async ({ name, body, place, passMs, status }) => {
+  const timers = new ManualTimers()
+  const own = inquiries(timers, () => {})
+  const stores = own.stores ?? expect.fail()
+  own.stores = { ...stores, place: { ...stores.place, ...(place as object) } }
+  const add = vi.spyOn(ReadingBudget.prototype, 'add')
+  onTestFinished(() => void vi.restoreAllMocks())
+  const begin = (): void => void timers.pass(passMs)
+  process.once('worker', begin)
+  onTestFinished(() => void process.off('worker', begin))
+  const answer = await own.answer({ name, query: '', body, scope: { appId: 'shop' } })
+  expect([answer.status, add.mock.calls]).toEqual([status, [['shop', passMs]]])
 })

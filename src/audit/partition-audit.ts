@@ -156,10 +156,12 @@ export class PartitionAudit {
         decided.push(...alerts)
       }
     }
-    if (partition === 0) await bucket.forgetAlerts(nowMs)
-    if (decided.length === 0) return
-    this.#revision = await bucket.write(partition, totals.save(), this.#revision)
-    for (const alert of decided) onAlert(alert)
+    if (decided.length > 0) {
+      this.#revision = await bucket.write(partition, totals.save(), this.#revision)
+      for (const alert of decided) onAlert(alert)
+    }
+    // Last, and tried again with the next decision: old alerts that stay do no harm, and what is above must not wait for them.
+    if (partition === 0) await bucket.forgetAlerts(nowMs).catch(() => {})
   }
 
   /** What stands of an app that was removed stays, in case it comes back. */

@@ -116,6 +116,21 @@ test('an alert, and its end when its day turns, are told once', async () => {
   expect([asked.length, asked[0]]).toEqual([82, (MIDNIGHT * 60 - 30) * 1000])
 })
 
+test('alerts are saved and told before old ones are forgotten, and where that fails the round stands', async () => {
+  const steps: string[] = []
+  const bucket = {
+    addAlerts: () => Promise.resolve(),
+    write: () => Promise.resolve(steps.push('write')),
+    forgetAlerts: () => {
+      steps.push('forget')
+      return Promise.reject(new Error('timeout'))
+    },
+  }
+  const round = await alerting(used, bucket, ({ state, percent }) => steps.push(`${state} ${percent}`))
+  await round((MIDNIGHT * 60 - 30) * 1000)
+  expect(steps).toEqual(['write', 'raised 50', 'forget'])
+})
+
 test('an alert that could not be stored is not saved as told, and the next auditor decides the same one', async () => {
   const [asked, stored, told]: string[][] = [[], [], []]
   let saved = used

@@ -123,21 +123,22 @@ export function refused(
   message: string | null = null,
   retryAfterSeconds: number | null = null,
   origin: string | null = null,
+  reason: ToldReason | null = null,
 ): Outcome {
-  return { kind: 'refused', code, message, retryAfterSeconds, reason: null, origin, errors: null }
+  return { kind: 'refused', code, message, retryAfterSeconds, reason, origin, errors: null }
 }
 
 /** The app does not name the origin of the web page that sends. */
 export function foreignPage(origin: string | null): Outcome {
   // Clients before 0.4 know it by these words.
   const message = 'app_key: the page may not send with this key'
-  return { ...refused('invalid_app_key', message, null, origin), reason: 'origin' } as Outcome
+  return refused('invalid_app_key', message, null, origin, 'origin')
 }
 
 /** The minute has no room for the bytes of the batch. */
 export function overBytes(retryAfterSeconds: number): Outcome {
   const message = "the app's bytes for this minute are used up: the batch does not fit into what is left of them"
-  return { ...refused('rate_limit_exceeded', message, retryAfterSeconds), reason: 'bytes' } as Outcome
+  return refused('rate_limit_exceeded', message, retryAfterSeconds, null, 'bytes')
 }
 
 /** A 503 with a random Retry-After. */

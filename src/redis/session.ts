@@ -97,7 +97,8 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
     enableReadyCheck: false,
     clusterRetryStrategy: null,
     slotsRefreshTimeout: OPEN_TIMEOUT_MS / 3,
-    // No retries by the client that wait: the caller's budget would be over by then. A call may be asked for MOVED and ASK, after both TRYAGAIN.
+    // The caller waits 250 ms at most. So a call fails at once where its node is lost or the cluster is down, and is repeated after
+    // a millisecond where its slot is being moved. One call may be sent on by MOVED and by ASK, and answered TRYAGAIN after each.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 1,

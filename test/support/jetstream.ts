@@ -118,10 +118,11 @@ export async function readStreamPlainly(url: string): Promise<SeenMessage[]> {
   })
 }
 
-/** How often each batch is in the stream. */
+/** How often each batch is in the stream. A message without a text only asked whether its id was taken. */
 export function countBatches(messages: readonly SeenMessage[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { text } of messages) {
+    if (text === '') continue
     for (const line of text.trimEnd().split('\n')) {
       const { batch_id: batchId } = JSON.parse(line) as { batch_id: string }
       counts.set(batchId, (counts.get(batchId) ?? 0) + 1)

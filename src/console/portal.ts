@@ -264,7 +264,7 @@ export function wantsCsv({ headers }: AdminRequest): boolean {
 }
 
 /** Seconds: until it may ask again. */
-function beyond(error: PortalProblem, seconds: number, message?: string): Answer {
+function beyond(error: Extract<PortalProblem, `too_many_${string}`>, seconds: number, message?: string): Answer {
   return portalProblem(error, message, { 'Retry-After': String(seconds) })
 }
 

@@ -7,6 +7,7 @@ import {
   PROBLEMS,
   type Problem,
   type ProblemRow,
+  type Said,
 } from '../contract/admin/problems.ts'
 
 export interface AdminRequest {
@@ -66,19 +67,21 @@ export function jsonTextAnswer({ status, json }: { status: number; json: string 
   return answered(status, JSON_TYPE, `${json}\n`, headers)
 }
 
-export function problem(error: Problem, message?: string, headers?: Answer['headers']): Answer {
-  return problemBy(PROBLEMS[error], error, message, headers)
+export function problem<Name extends Problem>(error: Name, ...said: Said<(typeof PROBLEMS)[Name]>): Answer {
+  return problemBy(PROBLEMS[error], error, said)
 }
 
-export function portalProblem(error: PortalProblem, message?: string, headers?: Answer['headers']): Answer {
-  return problemBy(PORTAL_PROBLEMS[error], error, message, headers)
+export function portalProblem<Name extends PortalProblem>(
+  error: Name,
+  ...said: Said<(typeof PORTAL_PROBLEMS)[Name]>
+): Answer {
+  return problemBy(PORTAL_PROBLEMS[error], error, said)
 }
 
 function problemBy(
   [status, standard, own]: ProblemRow,
   error: Problem | PortalProblem,
-  message = standard,
-  headers = own,
+  [message = standard, headers = own]: Readonly<Partial<Said<ProblemRow>>>,
 ): Answer {
   return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
 }

@@ -3,7 +3,14 @@
 
 import type { App, AppDirectory } from '../apps/app.ts'
 import type { LastHourPiece } from '../contract/admin/peers.ts'
-import { PROBLEMS, type Problem, type ProblemRow } from '../contract/admin/problems.ts'
+import {
+  PORTAL_PROBLEMS,
+  type PortalProblem,
+  PROBLEMS,
+  type Problem,
+  type ProblemRow,
+  type Said,
+} from '../contract/admin/problems.ts'
 import type { InquiryName } from '../contract/admin/words.ts'
 import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import { isUuid } from '../contract/ids.ts'
@@ -156,8 +163,9 @@ export class OwnInquiries implements Inquiries {
     const refusal = (): InquiryAnswer | null => {
       const seconds = isOfOperators(scope) ? 0 : this.#budget.secondsLeft(scope.appId)
       if (seconds === 0) return null
-      const json = { error: 'too_many_searches', message: TOO_MUCH_READ, retry_after_seconds: seconds }
-      return { status: 429, json: JSON.stringify(json) }
+      const error: PortalProblem = 'too_many_searches'
+      const json = JSON.stringify({ error, message: TOO_MUCH_READ, retry_after_seconds: seconds })
+      return { status: PORTAL_PROBLEMS[error][0], json }
     }
     // Those before it may use the budget up while it waits.
     return refusal() ?? (await this.#within(places, scope, async () => refusal() ?? (await work())))
@@ -200,7 +208,7 @@ export class OwnInquiries implements Inquiries {
   }
 
   async #report({ apps, readUsages }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
-    if (scope !== 'all') return await this.#usageOf({ apps, readUsages }, scope.appId)
+    if (scope !== 'all') return await this.#usageOf({ apps, readUsages }, scope)
     const appId = asked.get('app') ?? ''
     const top = countIn(asked, 'top', { most: MAX_REPORTED_APPS, standard: DEFAULT_APPS })
     if (typeof top === 'string') return problemOf('bad_request', top)
@@ -219,7 +227,7 @@ export class OwnInquiries implements Inquiries {
     if (typeof days === 'string') return problemOf('bad_request', days)
     const app = appId === null ? null : apps.findById(appId)
     if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
-    if (app === 'unknown') return problemOf('not_found', PROBLEMS.no_such_app[1])
+    if (app === 'unknown') return noSuchApp(scope)
     const asksFor = app === null ? apps.all() : [app]
     const report = await usageByDay(asksFor, readDays, { days, isOfOne: app !== null }, this.#timers)
     if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
@@ -237,10 +245,14 @@ export class OwnInquiries implements Inquiries {
     return { status: 200, json: JSON.stringify(found) }
   }
 
-  async #usageOf({ apps, readUsages }: Pick<OwnStores, 'apps' | 'readUsages'>, appId: string): Promise<InquiryAnswer> {
+  async #usageOf(
+    { apps, readUsages }: Pick<OwnStores, 'apps' | 'readUsages'>,
+    scope: Exclude<Scope, 'all'>,
+  ): Promise<InquiryAnswer> {
+    const { appId } = scope
     const app = apps.findById(appId)
     if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
-    if (app === 'unknown') return problemOf('not_found', PROBLEMS.no_such_app[1])
+    if (app === 'unknown') return noSuchApp(scope)
     const [report, pieces] = await Promise.all([
       usageReport([app], readUsages, { appId }, this.#timers),
       this.#lastHours(appId),
@@ -295,9 +307,15 @@ function namesNoApp(verdict: Violations): boolean {
   return path === 'app_key' && message === 'required'
 }
 
-export function problemOf(error: Problem, message?: string): InquiryAnswer {
+export function problemOf<Name extends Problem>(error: Name, ...said: Said<(typeof PROBLEMS)[Name]>): InquiryAnswer {
   const [status, standard]: ProblemRow = PROBLEMS[error]
-  return { status, json: JSON.stringify({ error, message: message ?? standard }) }
+  const [message = standard] = said
+  return { status, json: JSON.stringify({ error, message }) }
+}
+
+/** The portal has no word for it: whoever asks there has a key of the app. */
+function noSuchApp(scope: Scope): InquiryAnswer {
+  return isOfOperators(scope) ? problemOf('no_such_app') : problemOf('not_found', PROBLEMS.no_such_app[1])
 }
 
 function explainedJson(explanation: Explanation, scope: Scope): object {

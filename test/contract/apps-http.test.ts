@@ -192,6 +192,10 @@ describe('a record', () => {
     expect((days.json['apps'] as { days: unknown[] }[])[0]?.days).toHaveLength(35)
     const csv = await ask(service, 'GET', '/api/apps/other/usage?days=2', undefined, { ...reading, Accept: 'text/csv' })
     expect(csv.text).toMatch(/^app_id,day,events\nother,/)
+    for (const path of ['', '/usage', '/usage?days=35']) {
+      const { status, json } = await ask(service, 'GET', `/api/apps/nope${path}`, undefined, reading)
+      expect([status, json]).toEqual([404, { error: 'no_such_app', message: 'there is no such app' }])
+    }
   })
 })
 

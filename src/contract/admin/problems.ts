@@ -3,6 +3,11 @@
 
 export type ProblemRow = readonly [status: number, message?: string, headers?: Readonly<Record<string, string>>]
 
+/** What whoever answers with a row may add; a row without a message needs one. */
+export type Said<Row extends ProblemRow> = [Row] extends [readonly [number, string, ...unknown[]]]
+  ? [message?: string, headers?: Readonly<Record<string, string>>]
+  : [message: string, headers?: Readonly<Record<string, string>>]
+
 const BEARER = { 'WWW-Authenticate': 'Bearer' }
 
 /** Why the admin port answers with an error. */

@@ -258,7 +258,14 @@ it('refuses what would be read for an app that has used up its minute, and answe
 
 it.each([
   { end: 'answers', name: 'explain', body: Buffer.from('{'), place: {}, passMs: 700, status: 200 },
-  { end: 'cannot read', name: 'events', body: Buffer.alloc(0), place: { dataDirectory: '/dev/null' }, passMs: 700, status: 503 },
+  {
+    end: 'cannot read',
+    name: 'events',
+    body: Buffer.alloc(0),
+    place: { dataDirectory: '/dev/null' },
+    passMs: 700,
+    status: 503,
+  },
   { end: 'has a bug', name: 'events', body: Buffer.alloc(0), place: { dataDirectory: 5 }, passMs: 700, status: 500 },
   { end: 'takes too long', name: 'explain', body: SLOW, place: {}, passMs: 10_000, status: 503 },
 ] as const)('charges an app for all the time of a thread that $end', async ({ name, body, place, passMs, status }) => {
@@ -274,3 +281,16 @@ it.each([
   const answer = await own.answer({ name, query: '', body, scope: { appId: 'shop' } })
   expect([answer.status, add.mock.calls]).toEqual([status, [['shop', passMs]]])
 })
+
+it.each(['apps', 'days'] as const)(
+  'of an app that is not there, the answer to %s is in the words of its port',
+  async (name) => {
+    const own = inquiries()
+    const ask = async (scope: { appId: string; isOperator?: boolean }) => {
+      const { status, json } = await own.answer({ name, query: '', body: Buffer.alloc(0), scope })
+      return [status, (JSON.parse(json) as { error: string }).error]
+    }
+    expect(await ask({ appId: 'gone', isOperator: true })).toEqual([404, 'no_such_app'])
+    expect(await ask({ appId: 'gone' })).toEqual([404, 'not_found'])
+  },
+)

@@ -17,13 +17,16 @@ interface Document {
   }
 }
 
+/** Each word that both ports have, with a message. */
+type Make = (error: keyof typeof PROBLEMS & keyof typeof PORTAL_PROBLEMS, message: string) => Answer
+
 const PORTS = [
-  { file: 'openapi-admin.yaml', schema: 'Error', table: PROBLEMS, answer: problem, elsewhere: [405, 500] },
+  { file: 'openapi-admin.yaml', schema: 'Error', table: PROBLEMS, answer: problem as Make, elsewhere: [405, 500] },
   {
     file: 'openapi-portal.yaml',
     schema: 'PortalError',
     table: PORTAL_PROBLEMS,
-    answer: portalProblem,
+    answer: portalProblem as Make,
     elsewhere: [404, 405, 500],
   },
 ] as const
@@ -103,6 +106,15 @@ describe.each(PORTS)('$file', ({ file, schema, table, answer, elsewhere }) => {
     const words = statuses.map((status) => [status, wordsOf(status)])
     expect(Object.fromEntries(words)).toEqual(STATUSES[file])
   })
+})
+
+it('a word without a message of its own cannot be answered without one', () => {
+  // @ts-expect-error the row has none
+  expect(problem('unavailable').body).toBe('{"error":"unavailable"}\n')
+  // @ts-expect-error the row has none
+  expect(portalProblem('bad_request').body).toBe('{"error":"bad_request"}\n')
+  // @ts-expect-error the row has none
+  expect(problemOf('not_found').json).toBe('{"error":"not_found"}')
 })
 
 it('what is said of a row alone is said of a question too, and what is said instead of it', () => {

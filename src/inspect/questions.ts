@@ -2,7 +2,8 @@
 
 import { type LastHourPiece, MAX_BYTES_APPS, type Pieces, type Questions } from '../contract/admin/peers.ts'
 import type { OwnGroup, Refusal } from '../contract/admin/refusals.ts'
-import type { BytesStored, StoredBytes } from '../limits/stored-bytes.ts'
+import type { Timers } from '../lib/timers.ts'
+import type { BytesRead, BytesStored, StoredBytes } from '../limits/stored-bytes.ts'
 import type { AcceptedCounts } from './activity/accepted-counts.ts'
 import type { LocalNode } from './now/local-node.ts'
 import type { SilentNode } from './now/now.ts'
@@ -31,22 +32,24 @@ export interface OwnAnswersOptions {
   readonly refusals: RefusalSource
   readonly accepted: AcceptedCounts
   readonly bytes: Pick<StoredBytes, 'read'>
-  readonly nowMs: () => number
+  readonly timers: Pick<Timers, 'nowMs' | 'setImmediate'>
 }
 
 export class OwnAnswers {
   readonly name: string
-  readonly #answers: { readonly [Name in QuestionName]: (question: Questions[Name]) => Pieces[Name] }
+  readonly #answers: {
+    readonly [Name in QuestionName]: (question: Questions[Name]) => Pieces[Name] | Promise<Pieces[Name]>
+  }
 
-  constructor({ node, refusals, accepted, bytes, nowMs }: OwnAnswersOptions) {
+  constructor({ node, refusals, accepted, bytes, timers }: OwnAnswersOptions) {
     this.name = node.name
     this.#answers = {
       now: ({ range }) => node.report(range),
       refusals: (question) =>
-        refusalsPiece(refusals, question, { node: node.name, nowMs: nowMs(), startedAtMs: node.startedAtMs }),
-      'last hour': ({ app }) => ({
-        ...lastHourPiece(app, accepted, refusals.rows(nowMs()), nowMs()),
-        ...bytesPiece(bytes.read(app)),
+        refusalsPiece(refusals, question, { node: node.name, nowMs: timers.nowMs(), startedAtMs: node.startedAtMs }),
+      'last hour': async ({ app }) => ({
+        ...bytesPiece(await bytes.read(app, MAX_BYTES_APPS, timers)),
+        ...lastHourPiece(app, accepted, refusals.rows(timers.nowMs()), timers.nowMs()),
       }),
     }
   }
@@ -83,14 +86,12 @@ function lastHourPiece(
   }
 }
 
-/** `stored`: the most of the last hour first. */
-function bytesPiece(stored: ReturnType<StoredBytes['read']>): Pick<LastHourPiece, 'bytes' | 'bytes_has_all'> {
-  const told = stored.slice(0, MAX_BYTES_APPS)
+function bytesPiece({ told, hasAll }: BytesRead): Pick<LastHourPiece, 'bytes' | 'bytes_has_all'> {
   return {
     bytes: Object.fromEntries(
       told.map(([appId, { lastHour, today, highestMinute }]) => [appId, [lastHour, today, highestMinute]]),
     ),
-    bytes_has_all: told.length === stored.length,
+    bytes_has_all: hasAll,
   }
 }
 

@@ -4,7 +4,9 @@
 import type { App } from '../apps/app.ts'
 import type { WindowView } from '../contract/outcome.ts'
 import { formatBytes } from '../lib/format.ts'
+import { slices } from '../lib/slices.ts'
 import { MINUTE_MS } from '../lib/spans.ts'
+import type { Timers } from '../lib/timers.ts'
 import { isNear, secondsBetween } from './limiter.ts'
 
 const MIB = 1024 * 1024
@@ -19,8 +21,12 @@ const HELD_SHARE = 4
 const CELL_MINUTES = 5
 const CELLS = 60 / CELL_MINUTES
 const DAY_MINUTES = 24 * 60
-/** Beyond it, apps that stored nothing for an hour are forgotten, at most once a minute. Only known apps are counted. */
+/** Beyond it, apps that stored nothing for an hour are forgotten. Only known apps are counted. */
 const MAX_APPS = 100_000
+/** Each batch that is stored looks at so many apps, until all have been looked at in its minute. */
+const APPS_A_BATCH = 32
+/** Read in one turn of the event loop: a millisecond, and some more at the first time. */
+const SLICE_APPS = 500
 
 type Limit = Pick<App, 'appId' | 'bytesPerMinute'>
 
@@ -32,18 +38,29 @@ export interface BytesStored {
   readonly highestMinute: number
 }
 
+/** `hasAll`: no other app stored anything. */
+export interface BytesRead {
+  readonly told: readonly (readonly [appId: string, stored: BytesStored])[]
+  readonly hasAll: boolean
+}
+
 /** Minutes are those since 1970, UTC. */
 class AppBytes {
+  readonly appId: string
   /** Stored, in doubt or under way in this minute. */
   minute = 0
   taken = 0
   readonly #cells = new Float64Array(CELLS)
-  /** The sum of the cells: all apps are compared by it while requests wait. */
+  /** The sum of the cells: apps are compared by it while requests wait. */
   #lastHour = 0
   #storedMinute = 0
   #inMinute = 0
   #today = 0
   #highest = 0
+
+  constructor(appId: string) {
+    this.appId = appId
+  }
 
   store(bytes: number, minute: number): void {
     if (minute !== this.#storedMinute) this.#turnStored(minute)
@@ -61,6 +78,10 @@ class AppBytes {
 
   stored(minute: number): BytesStored {
     return { lastHour: this.lastHour(minute), today: this.#today, highestMinute: this.#highest }
+  }
+
+  hasStored(minute: number): boolean {
+    return this.lastHour(minute) + this.#today > 0
   }
 
   /** A step back of the clock by less than an hour counts in the newest minute; after a larger one, the hour begins anew. */
@@ -107,7 +128,12 @@ export class StoredBytes {
   #held: ReadonlySet<string> = new Set()
   /** In which those that are held were chosen. */
   #heldMinute = 0
-  #sweptMinute = 0
+  /** So many as are held, in no order: those with most of all that were looked at. */
+  readonly #most: AppBytes[] = []
+  #next: Iterator<AppBytes> = this.#apps.values()
+  /** In which those that are still to be looked at were counted. */
+  #lookMinute = 0
+  #toLookAt = 0
 
   constructor(options: StoredBytesOptions) {
     this.#options = options
@@ -116,7 +142,7 @@ export class StoredBytes {
   /** false: the minute has no room for them. A batch of any size has room in a minute in which the app stored nothing. */
   take(app: Limit, bytes: number): boolean {
     const minute = this.#minute()
-    const count = this.#countOf(app.appId, minute)
+    const count = this.#countOf(app.appId)
     if (count.minute !== minute) [count.minute, count.taken] = [minute, 0]
     if (count.taken > 0 && count.taken + bytes > this.#allowed(app, minute)) return false
     count.taken += bytes
@@ -132,7 +158,10 @@ export class StoredBytes {
   /** They are stored, or may be. */
   store({ appId }: Limit, bytes: number): void {
     const minute = this.#minute()
-    this.#countOf(appId, minute).store(bytes, minute)
+    const count = this.#countOf(appId)
+    count.store(bytes, minute)
+    this.#compare(count, minute)
+    this.#lookAtSome(minute)
   }
 
   get secondsUntilRoom(): number {
@@ -159,7 +188,8 @@ export class StoredBytes {
 
   /** Those that stored most in the last hour, for a line of the log; empty: nobody stored anything. */
   mostText(): string {
-    const most = this.#most().map(([appId, bytes]) => `${appId} ${formatBytes(bytes)}`)
+    const minute = this.#minute()
+    const most = this.#ranked(minute).map((count) => `${count.appId} ${formatBytes(count.lastHour(minute))}`)
     if (most.length === 0) return ''
     const what =
       this.#filling.size === 0
@@ -168,15 +198,20 @@ export class StoredBytes {
     return `; most of the last hour on this node stored ${most.join(', ')}${what}`
   }
 
-  /** Of each app that is asked for (null: all), the most of the last hour first. */
-  read(appId: string | null): [appId: string, stored: BytesStored][] {
+  /** Of one app, or (null) of those with the most of the last hour, the most first. */
+  async read(appId: string | null, mostApps: number, timers: Pick<Timers, 'setImmediate'>): Promise<BytesRead> {
     const minute = this.#minute()
-    const read: [appId: string, stored: BytesStored][] = []
-    for (const id of appId === null ? this.#apps.keys() : [appId]) {
-      const stored = this.#apps.get(id)?.stored(minute)
-      if (stored !== undefined && stored.today + stored.lastHour > 0) read.push([id, stored])
+    const asked = appId === null ? this.#apps.values() : [this.#apps.get(appId) ?? []].flat()
+    let told: AppBytes[] = []
+    let hasAll = true
+    for await (const slice of slices(asked, SLICE_APPS, timers)) {
+      const least = told.length < mostApps ? -1 : told[mostApps - 1].lastHour(minute)
+      const stored = slice.filter((count) => count.hasStored(minute))
+      const more = stored.filter((count) => count.lastHour(minute) > least)
+      hasAll &&= told.length + stored.length <= mostApps
+      if (more.length > 0) told = [...told, ...more].sort(byLastHour(minute)).slice(0, mostApps)
     }
-    return read.sort(([, one], [, other]) => other.lastHour - one.lastHour)
+    return { told: told.map((count) => [count.appId, count.stored(minute)]), hasAll }
   }
 
   #minute(): number {
@@ -191,36 +226,52 @@ export class StoredBytes {
 
   #chooseHeld(minute: number): void {
     this.#heldMinute = minute
-    this.#held = new Set(this.#filling.size === 0 ? [] : this.#most().map(([appId]) => appId))
+    this.#held = new Set(this.#filling.size === 0 ? [] : this.#ranked(minute).map(({ appId }) => appId))
   }
 
-  #most(): [appId: string, bytes: number][] {
-    const minute = this.#minute()
-    let most: [string, number][] = []
-    for (const [appId, count] of this.#apps) {
-      const bytes = count.lastHour(minute)
-      if (bytes > (most[HELD_APPS - 1]?.[1] ?? 0)) {
-        most = [...most, [appId, bytes] as [string, number]]
-          .sort(([, one], [, other]) => other - one)
-          .slice(0, HELD_APPS)
+  /** The most first. */
+  #ranked(minute: number): AppBytes[] {
+    this.#lookAtSome(minute)
+    return this.#most.filter((count) => count.lastHour(minute) > 0).sort(byLastHour(minute))
+  }
+
+  /** What an app stored grows by a batch, which is compared at once. It falls as time passes, so all are looked at again in each minute. */
+  #lookAtSome(minute: number): void {
+    if (minute !== this.#lookMinute) [this.#lookMinute, this.#toLookAt] = [minute, this.#apps.size]
+    for (let left = Math.min(this.#toLookAt, APPS_A_BATCH); left > 0; left--) {
+      this.#toLookAt -= 1
+      let next = this.#next.next()
+      if (next.done === true) {
+        this.#next = this.#apps.values()
+        next = this.#next.next()
       }
+      if (next.done === true) return
+      const count = next.value
+      if (this.#apps.size > MAX_APPS && count.minute !== minute && count.lastHour(minute) === 0)
+        this.#apps.delete(count.appId)
+      else this.#compare(count, minute)
     }
-    return most
   }
 
-  #countOf(appId: string, minute: number): AppBytes {
+  #compare(count: AppBytes, minute: number): void {
+    const most = this.#most
+    if (most.includes(count)) return
+    let least = 0
+    for (let at = 1; at < most.length; at++) if (most[at].lastHour(minute) < most[least].lastHour(minute)) least = at
+    if (most.length < HELD_APPS) most.push(count)
+    else if (count.lastHour(minute) > most[least].lastHour(minute)) most[least] = count
+  }
+
+  #countOf(appId: string): AppBytes {
     let count = this.#apps.get(appId)
     if (count === undefined) {
-      if (this.#apps.size >= MAX_APPS && minute !== this.#sweptMinute) this.#forgetIdle(minute)
-      count = new AppBytes()
+      count = new AppBytes(appId)
       this.#apps.set(appId, count)
     }
     return count
   }
+}
 
-  #forgetIdle(minute: number): void {
-    this.#sweptMinute = minute
-    for (const [appId, count] of this.#apps)
-      if (count.minute !== minute && count.lastHour(minute) === 0) this.#apps.delete(appId)
-  }
+function byLastHour(minute: number): (one: AppBytes, other: AppBytes) => number {
+  return (one, other) => other.lastHour(minute) - one.lastHour(minute)
 }

@@ -81,7 +81,7 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
     timers,
   })
   local.start()
-  const own = new OwnAnswers({ node: local, refusals, accepted, bytes, nowMs: () => timers.nowMs() })
+  const own = new OwnAnswers({ node: local, refusals, accepted, bytes, timers })
   const inquiries: OwnInquiries = new OwnInquiries(
     timers,
     async (app) => (await ask('last hour', { app })).pieces,

@@ -3,6 +3,7 @@ import { AcceptedCounts } from '../../../src/inspect/activity/accepted-counts.ts
 import type { LocalNode } from '../../../src/inspect/now/local-node.ts'
 import { type Ask, findRefusal, lastHourOf, OwnAnswers } from '../../../src/inspect/questions.ts'
 import { Refusals } from '../../../src/inspect/refusals/refusals.ts'
+import { systemTimers } from '../../../src/lib/timers.ts'
 import { storedBytes } from '../../support/stored-bytes.ts'
 import { aRefusal } from './reports.ts'
 
@@ -16,7 +17,13 @@ it('counts the last hour of apps whose ids are names of every object', async () 
     refusals.add(aRefusal({ time_ms: NOW_MS, app_id: app, code: 'rate_limit_exceeded' }))
     accepted.add(app, 3, NOW_MS)
   }
-  const own = new OwnAnswers({ node: {} as LocalNode, refusals, accepted, bytes: storedBytes(), nowMs: () => NOW_MS })
+  const own = new OwnAnswers({
+    node: {} as LocalNode,
+    refusals,
+    accepted,
+    bytes: storedBytes(),
+    timers: { ...systemTimers, nowMs: () => NOW_MS },
+  })
   const piece = await own.answer('last hour', { app: null })
   for (const app of apps) {
     expect(lastHourOf(app, [piece])).toEqual({
@@ -37,7 +44,7 @@ it('finds a refusal by its id', async () => {
     refusals,
     accepted: new AcceptedCounts(),
     bytes: storedBytes(),
-    nowMs: () => NOW_MS,
+    timers: { ...systemTimers, nowMs: () => NOW_MS },
   })
   const ask = (async (name: 'refusals', question: never) => {
     return { pieces: [await own.answer(name, question)], silent: [], problem: null }

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { StoredBytes } from '../../../src/limits/stored-bytes.ts'
+import { formatBytes } from '../../../src/lib/format.ts'
+import { systemTimers } from '../../../src/lib/timers.ts'
+import { type BytesStored, StoredBytes } from '../../../src/limits/stored-bytes.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -26,8 +28,8 @@ class Stage {
     this.bytes.store({ appId, bytesPerMinute: 0 }, bytes)
   }
 
-  read(appId: string): object | undefined {
-    return this.bytes.read(appId)[0]?.[1]
+  async read(appId: string): Promise<BytesStored | undefined> {
+    return (await this.bytes.read(appId, 1, systemTimers)).told[0]?.[1]
   }
 }
 
@@ -90,15 +92,15 @@ describe('the bytes of a minute', () => {
     expect(stage.bytes.window(app, false)).toBeNull()
   })
 
-  test('are never more than allowed, and count what was taken and not given back, in any order', () => {
+  test('are never more than allowed, and count what was taken and not given back, in any order', async () => {
     const app = { appId: 'shop', bytesPerMinute: 3 * MIB }
     const step = fc.record({
       kind: fc.constantFrom('take', 'give back', 'store', 'wait'),
       bytes: fc.integer({ min: 1, max: 525 * KIB }),
       which: fc.nat(20),
     })
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 200 }), async (steps) => {
         const stage = new Stage()
         const open: { bytes: number; atMs: number }[] = []
         let inMinute = 0
@@ -127,32 +129,32 @@ describe('the bytes of a minute', () => {
           }
           expect(stage.bytes.window(app, true)?.remaining).toBe(3 * MIB - inMinute)
         }
-        expect(stage.bytes.read('shop')[0]?.[1].today ?? 0).toBe(kept)
+        expect((await stage.read('shop'))?.today ?? 0).toBe(kept)
       }),
     )
   })
 })
 
 describe('what was stored', () => {
-  test('is told of the last hour, of today and of the highest minute of today', () => {
+  test('is told of the last hour, of today and of the highest minute of today', async () => {
     const stage = new Stage()
     stage.store('shop', 100)
     stage.nowMs += 10 * MINUTE_MS
     stage.store('shop', 30)
     stage.store('shop', 40)
-    expect(stage.read('shop')).toEqual({ lastHour: 170, today: 170, highestMinute: 100 })
+    expect(await stage.read('shop')).toEqual({ lastHour: 170, today: 170, highestMinute: 100 })
     stage.nowMs += 50 * MINUTE_MS
-    expect(stage.read('shop')).toEqual({ lastHour: 70, today: 170, highestMinute: 100 })
+    expect(await stage.read('shop')).toEqual({ lastHour: 70, today: 170, highestMinute: 100 })
     stage.nowMs = START_MS + DAY_MS
-    expect(stage.read('shop')).toBeUndefined()
+    expect(await stage.read('shop')).toBeUndefined()
     stage.store('shop', 5)
-    expect(stage.read('shop')).toEqual({ lastHour: 5, today: 5, highestMinute: 5 })
+    expect(await stage.read('shop')).toEqual({ lastHour: 5, today: 5, highestMinute: 5 })
   })
 
-  test('of an hour is the sum of what came in it, however time passes', () => {
+  test('of an hour is the sum of what came in it, however time passes', async () => {
     const step = fc.record({ bytes: fc.nat(1000), waitMinutes: fc.oneof(fc.nat(12), fc.nat(200)) })
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 50 }), async (steps) => {
         const stage = new Stage()
         const stored: { bytes: number; atMs: number }[] = []
         for (const { bytes, waitMinutes } of steps) {
@@ -162,30 +164,65 @@ describe('what was stored', () => {
           // In cells of five minutes, of which the one that is under way is the twelfth.
           const sinceMs = Math.floor(stage.nowMs / (5 * MINUTE_MS)) * 5 * MINUTE_MS - 55 * MINUTE_MS
           const inHour = stored.filter(({ atMs }) => atMs >= sinceMs).reduce((sum, one) => sum + one.bytes, 0)
-          const found = stage.read('shop') as { lastHour: number } | undefined
-          expect(found?.lastHour ?? 0).toBe(inHour)
+          expect((await stage.read('shop'))?.lastHour ?? 0).toBe(inHour)
         }
       }),
     )
   })
 
-  test('is kept through a small step back of the clock', () => {
+  test('is kept through a small step back of the clock', async () => {
     const stage = new Stage()
     stage.store('shop', 100)
     stage.nowMs -= 6 * MINUTE_MS
     stage.store('shop', 10)
-    expect(stage.read('shop')).toMatchObject({ lastHour: 110, today: 110 })
+    expect(await stage.read('shop')).toMatchObject({ lastHour: 110, today: 110 })
   })
 
-  test('is told of all, the most of the last hour first', () => {
+  test('is told of so many apps as are asked for, the most of the last hour first', async () => {
     const stage = new Stage()
-    for (const [appId, bytes] of [
+    const stored = [
       ['b', 2],
       ['__proto__', 9],
       ['c', 3],
-    ] as const)
-      stage.store(appId, bytes)
-    expect(stage.bytes.read(null).map(([appId]) => appId)).toEqual(['__proto__', 'c', 'b'])
+    ] as const
+    for (const [appId, bytes] of stored) stage.store(appId, bytes)
+    const read = async (mostApps: number) => {
+      const { told, hasAll } = await stage.bytes.read(null, mostApps, systemTimers)
+      return [told.map(([appId]) => appId).join(' '), hasAll]
+    }
+    expect([await read(2), await read(3)]).toEqual([
+      ['__proto__ c', false],
+      ['__proto__ c b', true],
+    ])
+    expect(await stage.bytes.read('nope', 1, systemTimers)).toEqual({ told: [], hasAll: true })
+  })
+
+  test('of many apps is the most of them all, read in short turns of the event loop', async () => {
+    const stage = new Stage()
+    const sizes = fc.sample(fc.integer({ min: 1, max: 1e6 }), { numRuns: 20_000, seed: 1 })
+    for (const [at, bytes] of sizes.entries()) stage.store(`app-${at}`, bytes)
+    let turns = 0
+    const setImmediate = (task: () => void): void => {
+      turns += 1
+      queueMicrotask(task)
+    }
+    const { told, hasAll } = await stage.bytes.read(null, 1000, { setImmediate })
+    const most = sizes.toSorted((one, other) => other - one).slice(0, 1000)
+    expect([told.map(([, { lastHour }]) => lastHour), hasAll]).toEqual([most, false])
+    expect(turns).toBeGreaterThanOrEqual(39)
+  })
+
+  test('an hour ago is forgotten of the apps beyond 100,000', async () => {
+    const stage = new Stage()
+    for (let at = 0; at < 100_100; at++) stage.store(`app-${at}`, 1)
+    stage.nowMs += 2 * HOUR_MS
+    const firstKnown = async (): Promise<number> => {
+      const read = await Promise.all(Array.from({ length: 200 }, (_, at) => stage.read(`app-${at}`)))
+      return read.filter((stored) => stored !== undefined).length
+    }
+    expect(await firstKnown()).toBe(200)
+    for (let batches = 0; batches < 4000; batches++) stage.store('app-7', 1)
+    expect([await firstKnown(), await stage.read('app-7')]).toEqual([100, expect.objectContaining({ lastHour: 4000 })])
   })
 })
 
@@ -208,6 +245,41 @@ describe('while a store fills', () => {
     stage.store('shop', 1)
     stage.bytes.hold('the journal', true)
     expect(stage.fill('shop', budget, KIB)).toBe(allowed)
+  })
+
+  test('they are those with the most of all, however many store and however time passes', () => {
+    const step = fc.record({ app: fc.nat(12), bytes: fc.nat(1000), waitMinutes: fc.oneof(fc.nat(1), fc.nat(90)) })
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), (steps) => {
+        const stage = new Stage()
+        const stored: { app: number; bytes: number; atMs: number }[] = []
+        for (const { app, bytes, waitMinutes } of steps) {
+          stage.store(`app-${app}`, bytes)
+          stored.push({ app, bytes, atMs: stage.nowMs })
+          stage.nowMs += waitMinutes * MINUTE_MS
+          const sinceMs = Math.floor(stage.nowMs / (5 * MINUTE_MS)) * 5 * MINUTE_MS - 55 * MINUTE_MS
+          const sums = new Map<number, number>()
+          for (const one of stored) if (one.atMs >= sinceMs) sums.set(one.app, (sums.get(one.app) ?? 0) + one.bytes)
+          const most = [...sums.values()].filter((sum) => sum > 0).toSorted((one, other) => other - one)
+          const told = stage.bytes.mostText().match(/[\d.]+ (?:B|KiB)/g) ?? []
+          expect(told).toEqual(most.slice(0, 3).map(formatBytes))
+        }
+      }),
+    )
+  })
+
+  test('no batch waits until all apps were compared', () => {
+    const stage = new Stage()
+    for (let at = 0; at < 1000; at++) stage.store(`app-${at}`, at < 3 ? 5000 : 1)
+    stage.nowMs += 30 * MINUTE_MS
+    for (let at = 997; at < 1000; at++) stage.store(`app-${at}`, 1000)
+    stage.nowMs += 31 * MINUTE_MS
+    const named = (): string => stage.bytes.mostText()
+    expect(named()).toBe('')
+    const stored = '; most of the last hour on this node stored app-'
+    for (let batches = 0; batches < 40; batches++) stage.store('app-500', 1)
+    expect(named().startsWith(stored)).toBe(true)
+    expect(named().match(/app-99\d 1000 B/g)).toHaveLength(3)
   })
 
   test('they are chosen anew in each minute, and all are free again with room in each store', () => {

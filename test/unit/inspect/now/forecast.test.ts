@@ -54,7 +54,7 @@ class Stage {
       refusals: new Refusals(),
       accepted,
       bytes: storedBytes(),
-      nowMs: () => this.timers.nowMs(),
+      timers: this.timers,
     })
     return { accepted, node, own }
   }

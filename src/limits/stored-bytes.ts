@@ -10,7 +10,7 @@ import type { Timers } from '../lib/timers.ts'
 import { isNear, secondsBetween } from './limiter.ts'
 
 const MIB = 1024 * 1024
-/** Of a node, however many there are, for an app that is held too. */
+/** What a node allows in a minute, however many there are. Less would shut an app out that is held and sends large batches. */
 const MIN_NODE_BYTES = MIB
 /** Behind a balancer an app's requests need not reach more nodes than these. */
 const MAX_NODES_SHARING = 4
@@ -194,7 +194,7 @@ export class StoredBytes {
     const what =
       this.#filling.size === 0
         ? ''
-        : `, and ${most.length === 1 ? 'is held to a quarter of its' : 'are held to a quarter of their'} bytes`
+        : `, and ${most.length === 1 ? 'is held to a quarter of its' : 'are held to a quarter of their'} bytes, at least ${formatBytes(MIN_NODE_BYTES)} a minute`
     return `; most of the last hour on this node stored ${most.join(', ')}${what}`
   }
 

@@ -145,7 +145,7 @@ test('a journal that is 80% full holds those who filled it to a quarter, and nam
   await expect
     .poll(() => filling.output())
     .toMatch(
-      /the journal is 80% full .*; most of the last hour on this node stored flood 1\d(?:\.\d)? MiB, honest \d+ B, and are held to a quarter of their bytes/,
+      /the journal is 80% full .*; most of the last hour on this node stored flood 1\d(?:\.\d)? MiB, honest \d+ B, and are held to a quarter of their bytes, at least 1 MiB a minute/,
     )
   expectAccepted(await post(filling, single('ak_honest')), 1)
 })

@@ -312,7 +312,7 @@ describe('while a store fills', () => {
     const named = '; most of the last hour on this node stored a 4 MiB, b 3 MiB, c 2 MiB'
     expect(stage.bytes.mostText()).toBe(named)
     stage.bytes.hold('the journal', true)
-    expect(stage.bytes.mostText()).toBe(`${named}, and are held to a quarter of their bytes`)
+    expect(stage.bytes.mostText()).toBe(`${named}, and are held to a quarter of their bytes, at least 1 MiB a minute`)
     stage.nowMs += 2 * HOUR_MS
     expect(stage.bytes.mostText()).toBe('')
   })

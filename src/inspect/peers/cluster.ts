@@ -2,7 +2,7 @@
 // bytes and nodes; a process that does not answer in time is shown as silent.
 
 import type { NodeReport } from '../../contract/admin/now.ts'
-import type { Pieces, Questions } from '../../contract/admin/peers.ts'
+import type { LastHourPiece, Pieces, Questions } from '../../contract/admin/peers.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { OnPeerMessage, Peers } from '../../nats/peers.ts'
 import type { Inquiries, Inquiry, InquiryAnswer } from '../inquiries.ts'
@@ -225,11 +225,30 @@ export class Cluster implements Inquiries {
   }
 }
 
-/** Of a long list of refusals as much as fits into one message. The other pieces are bounded far below that. */
+/** Of long lists as much as fits into one message. The report of a node is bounded far below that. */
 function fitted(piece: Pieces[QuestionName]): Buffer {
   const bytes = packed({ piece })
-  if (bytes.length <= MAX_PIECE_BYTES || !('groups' in piece)) return bytes
-  const { refusals, groups } = piece
-  const half = <T>(list: readonly T[]): readonly T[] => list.slice(0, Math.floor(list.length / 2))
-  return fitted({ ...piece, refusals: half(refusals), groups: half(groups) })
+  if (bytes.length <= MAX_PIECE_BYTES || 'node' in piece) return bytes
+  if ('accepted' in piece) return fitted(ofFewerApps(piece))
+  return fitted({ ...piece, refusals: shorter(piece.refusals), groups: shorter(piece.groups) })
+}
+
+function shorter<T>(list: readonly T[]): readonly T[] {
+  return list.slice(0, Math.floor(list.length * 0.9))
+}
+
+/** Of an app that is left out nothing is known, so nothing of it is left. */
+function ofFewerApps({ accepted, recent, refused, bytes = {} }: LastHourPiece): LastHourPiece {
+  const told = new Set(shorter(Object.keys(accepted)))
+  const ofTold = <T>(counts: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(Object.entries(counts).filter(([appId]) => told.has(appId)))
+  const stored = Object.entries(bytes).toSorted(([, [one]], [, [other]]) => other - one)
+  return {
+    accepted: ofTold(accepted),
+    recent: ofTold(recent),
+    refused: ofTold(refused),
+    has_all: false,
+    bytes: Object.fromEntries(shorter(stored)),
+    bytes_has_all: false,
+  }
 }

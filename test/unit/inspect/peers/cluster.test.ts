@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { EventFilter } from '../../../../src/contract/admin/peers.ts'
 import type { OwnGroup, Refusal } from '../../../../src/contract/admin/refusals.ts'
+import { AcceptedCounts } from '../../../../src/inspect/activity/accepted-counts.ts'
 import type { Inquiries } from '../../../../src/inspect/inquiries.ts'
 import { EventTaps } from '../../../../src/inspect/live/event-tap.ts'
 import { LiveAlerts } from '../../../../src/inspect/live/live-alerts.ts'
+import type { LocalNode } from '../../../../src/inspect/now/local-node.ts'
 import { Cluster, type Transport } from '../../../../src/inspect/peers/cluster.ts'
 import {
   MAX_PIECE_BYTES,
@@ -13,12 +15,16 @@ import {
   wholeAnswer,
 } from '../../../../src/inspect/peers/peer-messages.ts'
 import { Leases, RemoteWatches } from '../../../../src/inspect/peers/remote-watch.ts'
-import type { OwnAnswers } from '../../../../src/inspect/questions.ts'
+import { lastHourOf, OwnAnswers } from '../../../../src/inspect/questions.ts'
 import { LiveRefusals } from '../../../../src/inspect/refusals/live-refusals.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
+import { systemTimers } from '../../../../src/lib/timers.ts'
 import type { GatherOptions, OnPeerMessage } from '../../../../src/nats/peers.ts'
+import { storedBytes } from '../../../support/stored-bytes.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 import { anAlert, aRefusal, report, storedBatch } from '../reports.ts'
+
+const NOW_MS = Date.parse('2026-11-22T10:00:00.000Z')
 
 /** NATS in memory: messages arrive at once. */
 class Bus implements Transport {
@@ -199,8 +205,52 @@ describe('asking all', () => {
     const asking = one.ask('refusals', { app: null, code: null, limit: 1000 })
     await bus.timers.pass(500)
     const { pieces } = await asking
-    expect(pieces[1].refusals).toHaveLength(500)
+    expect(pieces[1].refusals.length).toBeGreaterThan(500)
+    expect(pieces[1].refusals).toEqual(refusals.slice(0, pieces[1].refusals.length))
     expect(bus.largestBytes).toBeLessThanOrEqual(MAX_PIECE_BYTES)
+  })
+
+  it('answers for the last hour of as many apps as one message holds, and says that others are left out', async () => {
+    const bus = new Bus()
+    const accepted = new AcceptedCounts()
+    const refusals = new Refusals()
+    const bytes = storedBytes(() => NOW_MS)
+    const codes = [
+      'monthly_limit_exceeded',
+      'daily_limit_exceeded',
+      'rate_limit_exceeded',
+      'validation_failed',
+    ] as const
+    const ids = Array.from({ length: 1000 }, (_, at) => `app-${at}-`.padEnd(64, 'x'))
+    for (const [at, appId] of ids.entries()) {
+      accepted.add(appId, 1_000_000, NOW_MS)
+      bytes.store({ appId, bytesPerMinute: 1 }, 10_000_000_000 + at)
+      if (at >= 200) continue
+      for (const code of codes) refusals.add(aRefusal({ time_ms: NOW_MS, app_id: appId, code }))
+    }
+    const timers = { ...systemTimers, nowMs: () => NOW_MS }
+    const own = new OwnAnswers({ node: report('b') as unknown as LocalNode, refusals, accepted, bytes, timers })
+    const whole = await own.answer('last hour', { app: null })
+    expect(packed({ piece: whole }).length).toBeGreaterThan(MAX_PIECE_BYTES)
+    const one = join(bus, 'a', null)
+    join(bus, 'b', own)
+    const asking = one.ask('last hour', { app: null })
+    await expect.poll(() => bus.largestBytes).toBeGreaterThan(100_000)
+    await bus.timers.pass(500)
+    const { pieces } = await asking
+    expect(bus.largestBytes).toBeLessThanOrEqual(MAX_PIECE_BYTES)
+    expect(pieces).toHaveLength(1)
+    const [told] = pieces
+    expect([told.has_all, told.bytes_has_all]).toEqual([false, false])
+    const known = ids.filter((appId) => Object.hasOwn(told.accepted, appId))
+    expect(known.length).toBeGreaterThan(500)
+    for (const appId of ids) {
+      const seen = lastHourOf(appId, [told])
+      expect(seen).toEqual(known.includes(appId) ? lastHourOf(appId, [whole]) : null)
+    }
+    const stored = Object.keys(told.bytes ?? {})
+    expect(stored.length).toBeGreaterThan(500)
+    expect(stored).toEqual(ids.toReversed().slice(0, stored.length))
   })
 
   it.each([

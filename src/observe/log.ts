@@ -41,6 +41,7 @@ export interface OpenedLog {
 const KEPT = Symbol('kept')
 /** Of one text in a line: it may quote what came from outside. */
 const MAX_CHARACTERS = 4096
+/** Of one field, with all that is in it. */
 const MAX_MEMBERS = 200
 const MAX_MEMBER_CHARACTERS = 500
 /** How long something took, or how large it is: as lib/format.ts writes it. */
@@ -60,19 +61,26 @@ export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers
         // What a client sent may stand in a line, and pino-pretty prints it as it is.
         ...(terminal ? { streamWrite: (line) => pretty(printableJson(line)) } : {}),
         logMethod(args, write, number) {
-          const [given, text = ''] = (typeof args[0] === 'object' ? args : [{}, args[0]]) as [object, string?]
-          const fields = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, shortened(value)]))
-          const message = String(shortened(text))
-          if (KEPT in given) {
-            isKept = true
-            write.call(this, fields, message)
-            isKept = false
-            return
+          try {
+            const [given, text] = partsOf(args)
+            const fields = Object.fromEntries(
+              Object.entries(given).map(([name, value]) => [name, fieldOf(name, value)]),
+            )
+            const message = String(shortened(text))
+            if (KEPT in given) {
+              isKept = true
+              write.call(this, fields, message)
+              isKept = false
+              return
+            }
+            repeats.line(causeOf(this, number, fields, message), (more) => {
+              if (more === 0) write.call(this, fields, message)
+              else write.call(this, { ...fields, repeated: more }, `${message} (${formatTimes(more)} in the last 10 s)`)
+            })
+          } catch {
+            // Whoever writes a line has other work to do.
+            write.call(this, {}, 'a line of the log was lost: what it should show cannot be read')
           }
-          repeats.line(causeOf(this, number, fields, message), (more) => {
-            if (more === 0) write.call(this, fields, message)
-            else write.call(this, { ...fields, repeated: more }, `${message} (${formatTimes(more)} in the last 10 s)`)
-          })
         },
       },
       level,
@@ -116,10 +124,34 @@ function formatTimes(count: number): string {
   return count === 1 ? 'once more' : `${count} times more`
 }
 
-function shortened(value: unknown, mostCharacters = MAX_CHARACTERS): unknown {
-  if (Array.isArray(value)) return value.slice(0, MAX_MEMBERS).map((member) => shortened(member, MAX_MEMBER_CHARACTERS))
-  if (typeof value !== 'string' || value.length <= mostCharacters) return value
-  return `${value.slice(0, mostCharacters)}… (${value.length} characters)`
+/** The fields of a line, and its text. pino takes an error alone, too. */
+function partsOf([first, text]: readonly unknown[]): [fields: object, text: unknown] {
+  if (first instanceof Error) return [{ err: first }, text ?? first.message]
+  return typeof first === 'object' ? [first ?? {}, text ?? ''] : [{}, first]
+}
+
+/** An error is described when its line is written: lines are compared by where it was thrown. */
+function fieldOf(name: string, value: unknown): unknown {
+  return name === 'err' ? value : shortened(value)
+}
+
+/** What JSON can hold of a value: a part of it where it is large, or in itself. */
+function shortened(value: unknown, mostCharacters = MAX_CHARACTERS, room = { members: MAX_MEMBERS }): unknown {
+  const member = (one: unknown): unknown =>
+    room.members-- > 0 ? shortened(one, MAX_MEMBER_CHARACTERS, room) : undefined
+  if (typeof value === 'bigint') return shortened(String(value), mostCharacters)
+  if (typeof value === 'string' && value.length > mostCharacters)
+    return `${value.slice(0, mostCharacters)}… (${value.length} characters)`
+  if (typeof value !== 'object' || value === null) return value
+  if (value instanceof Error) return describeError(value)
+  if (value instanceof Date) return value.toJSON()
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`
+  if (Array.isArray(value)) return value.slice(0, room.members).map(member)
+  return Object.fromEntries(
+    Object.entries(value)
+      .slice(0, room.members)
+      .map(([name, one]) => [name, member(one)]),
+  )
 }
 
 /** Logs the notices of one part. */
@@ -139,9 +171,9 @@ export function logChange(log: Log, { app, what, by }: { app: string; what: stri
 
 /** Only these members are safe to log: an error's other members may hold secrets. */
 function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return { message: String(error) }
+  if (!(error instanceof Error)) return { message: shortened(String(error)) }
   const { type, ...texts } = stdSerializers.err(error)
   const message = shortened(texts.message)
   const stack = shortened(texts.stack)
-  return 'code' in error ? { type, code: error.code, message, stack } : { type, message, stack }
+  return 'code' in error ? { type, code: shortened(error.code), message, stack } : { type, message, stack }
 }

@@ -132,6 +132,59 @@ test('alerts, and who changed an app, are written each time', () => {
   expect(found[1]).toMatchObject({ app: 'shop', by: 'token', msg: 'app shop was changed over HTTP' })
 })
 
+test('an error alone is written as the error of its line', () => {
+  const [found] = entries((log) => log.error(new TypeError('broken')))
+  expect(found).toMatchObject({
+    msg: 'broken',
+    err: { type: 'TypeError', message: 'broken', stack: expect.any(String) },
+  })
+  expect(entries((log) => log.error(new Error('broken'), 'failed'))).toMatchObject([{ msg: 'failed' }])
+})
+
+test('whatever is logged, whoever logs it goes on, and the next line is written', () => {
+  const circular: Record<string, unknown> = { name: 'c' }
+  circular['self'] = circular
+  const unreadable = Object.defineProperty({}, 'port', {
+    enumerable: true,
+    get: () => {
+      throw new Error('no')
+    },
+  })
+  const broken = Object.assign(new Error('broken'), { code: circular })
+  const given: unknown[] = [null, undefined, 5n, { bytes: 5n }, circular, { in: { circular } }, unreadable, Symbol('s')]
+  given.push(
+    { err: broken },
+    { err: 5n },
+    { err: Object.create(null) as object },
+    { at: new Date(0), raw: Buffer.alloc(9) },
+  )
+  const found = entries((log) => {
+    for (const [at, one] of given.entries()) log.warn(one as object, `line ${at}`)
+    log.warn('the last one')
+  })
+  expect(found.at(-1)).toMatchObject({ msg: 'the last one' })
+  expect(found).toHaveLength(given.length + 1)
+  expect(found[3]).toMatchObject({ bytes: '5', msg: 'line 3' })
+  expect(found[4]).toMatchObject({ name: 'c', self: { name: 'c', self: { name: 'c' } }, msg: 'line 4' })
+  expect(found[6]).toMatchObject({ level: 'warn', msg: expect.stringContaining('was lost') })
+  expect(found[8]).toMatchObject({ err: { message: 'broken', code: { name: 'c' } } })
+  expect(found[11]).toMatchObject({ at: '1970-01-01T00:00:00.000Z', raw: '9 bytes' })
+})
+
+test('texts in fields of fields are cut, and of many members some are written', () => {
+  const long = 'x'.repeat(1_000_000)
+  const wide = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`m${at}`, { one: long, two: [long] }]))
+  const text = written((log) => log.warn({ alert: { what: { text: long } }, wide }, 'much'))
+  expect(text.length).toBeLessThan(150_000)
+  expect(JSON.parse(text)).toMatchObject({
+    alert: { what: { text: expect.stringMatching(/^x{500}… \(1000000 characters\)$/) } },
+    wide: { m0: { one: expect.stringMatching(/^x{500}…/) } },
+  })
+  let deep: object = {}
+  for (let level = 0; level < 300; level++) deep = { ...wide, deep }
+  expect(written((log) => log.warn({ deep }, 'much')).length).toBeLessThan(150_000)
+})
+
 test('a text that quotes much is cut', () => {
   const long = 'x'.repeat(1_000_000)
   const text = written((log) => {

@@ -16,6 +16,7 @@ import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/b
 import { isUuid } from '../contract/ids.ts'
 import type { Violations } from '../decode/validator.ts'
 import { UnavailableError } from '../lib/errors.ts'
+import { slices } from '../lib/slices.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
 import type { StoredBytes } from '../limits/stored-bytes.ts'
@@ -84,6 +85,8 @@ const MAX_SEARCH_CHARACTERS = 256
 /** Of 100,000 apps it makes 200 calls to Redis, of their days 500; on a cluster, as many for each partition. */
 const MAX_REPORTS = 1
 const MAX_ALERT_READINGS = 4
+/** Whose ids are listed for a thread in one turn of the event loop. */
+const SLICE_APPS = 2000
 const DEFAULT_APPS = 1000
 /** Each has a thread of its own. */
 const MAX_EXPLANATIONS = 1
@@ -291,7 +294,9 @@ export class OwnInquiries implements Inquiries {
       return problemOf('bad_request', `q: must have 1 to ${MAX_SEARCH_CHARACTERS} characters`)
     }
     // Any app's Idempotency-Key is a UUID.
-    const ids = isUuid(text) ? Array.from(apps.all(), ({ appId }) => appId) : []
+    const some = isUuid(text) ? slices(apps.all(), SLICE_APPS, this.#timers) : []
+    const ids: Uint8Array[] = []
+    for await (const slice of some) ids.push(Buffer.from(slice.map(({ appId }) => appId).join('\n')))
     const json = await answerInThread('search', [place, text, ids], this.#timers)
     return { status: 200, json }
   }

@@ -62,7 +62,9 @@ async function read(place: QueuePlace, filter: Partial<EventFilter> = {}, limit 
 }
 
 async function search(place: QueuePlace, text: string, apps: readonly string[] = []) {
-  const answer = await searchStored(place, text, apps)
+  // As they come from two turns.
+  const ids = [apps.slice(0, 1), apps.slice(1)].map((some) => Buffer.from(some.join('\n')))
+  const answer = await searchStored(place, text, ids)
   return JSON.parse(answer) as {
     found: Found[]
     query: string

@@ -441,4 +441,12 @@ export const ONE_MACHINE = [
     replace: 'return this.#refuse(ticket, validation, overBytes(',
     tests: [INGEST],
   },
+  {
+    name: 'b8',
+    bug: 'apps that stored most are never compared anew as time passes',
+    file: BYTES_FILE,
+    find: 'else this.#compare(count, minute)',
+    replace: 'else if (count.lastHour(minute) < 0) this.#compare(count, minute)',
+    tests: [BYTES],
+  },
 ]

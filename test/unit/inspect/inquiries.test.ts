@@ -235,6 +235,25 @@ it('tells a queue that cannot be read in its thread from a bug there, whose stac
   expect(faults).toEqual([expect.objectContaining({ stack: expect.stringMatching(/\n +at /) as string })])
 })
 
+it('lists the apps whose key an id may be in short turns of the event loop', async () => {
+  const timers = new ManualTimers()
+  let turns = 0
+  timers.setImmediate = (task) => {
+    turns += 1
+    queueMicrotask(task)
+  }
+  const own = inquiries(timers)
+  const all = Array.from({ length: 20_000 }, (_, at) => anApp({ appId: `app-${at}` }))
+  own.stores = {
+    ...(own.stores ?? expect.fail()),
+    apps: { find: () => 'unknown', findById: () => 'unknown', all: () => all },
+  }
+  const ask = async (text: string) =>
+    (await own.answer({ name: 'search', query: `q=${text}`, body: Buffer.alloc(0), scope: 'all' })).status
+  expect([await ask('user-41'), turns]).toEqual([200, 0])
+  expect([await ask('0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d'), turns]).toEqual([200, 9])
+})
+
 it('refuses what would be read for an app that has used up its minute, and answers others and the operators', async () => {
   const timers = new ManualTimers()
   const own = inquiries(timers)

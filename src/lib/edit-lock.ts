@@ -2,7 +2,7 @@
 // a file beside it, which only one can make. It is taken over where its holder was killed.
 
 import { randomUUID } from 'node:crypto'
-import { readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -77,20 +77,31 @@ async function take(lock: string, own: string, { waitMs, maxHoldMs }: typeof DEF
 }
 
 function isMade(lock: string, own: string): boolean {
+  let file: number
   try {
-    writeFileSync(lock, own, { flag: 'wx' })
-    return true
+    file = openSync(lock, 'wx')
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
     return false
+  }
+  try {
+    writeFileSync(file, own)
+    return true
+  } catch (error) {
+    // The disk is full: the next edit must not wait for this one.
+    rmSync(lock, { force: true })
+    throw error
+  } finally {
+    closeSync(file)
   }
 }
 
 function holderOf(lock: string): string {
   try {
-    return readFileSync(lock, 'utf8')
+    // A pipe would make its reader wait.
+    if (statSync(lock).isFile()) return readFileSync(lock, 'utf8')
   } catch {
     // It has gone, or belongs to another user.
-    return 'an unknown process'
   }
+  return 'an unknown process'
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   mkdirSync,
@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { withEditLock } from '../../../src/lib/edit-lock.ts'
+import { mountSmall, takeAllRoom } from '../../support/small-disk.ts'
 
 const HOLDER = resolve(import.meta.dirname, '../../support/edit-lock-holder.mjs')
 /** For a lock that is held, and for one that must be free. */
@@ -157,6 +158,23 @@ describe('a process that is stopped in an edit', () => {
     await withEditLock(path, () => writeFileSync(lock, 'another process'))
     expect(readFileSync(lock, 'utf8')).toBe('another process')
   })
+})
+
+test('a pipe in the place of the lock makes nobody wait for its writer', async () => {
+  execFileSync('mkfifo', [join(folder, '.apps.json.lock')])
+  await expect(withEditLock(path, done, SHORT)).rejects.toThrow(/still runs: an unknown process holds/)
+  await expect(withEditLock(path, done, IMPATIENT)).resolves.toBe('done')
+})
+
+test('a lock that cannot be written, on a full disk, is not left behind', async ({ skip }) => {
+  const full = mountSmall('64k', skip)
+  const file = join(full, 'apps.json')
+  const filler = join(full, 'filler')
+  takeAllRoom(filler)
+  await expect(withEditLock(file, done)).rejects.toThrow(/^cannot lock .* for an edit: ENOSPC/)
+  expect(readdirSync(full)).toEqual(['filler'])
+  rmSync(filler)
+  await expect(withEditLock(file, done, SHORT)).resolves.toBe('done')
 })
 
 test('a folder that cannot be written to is named', async () => {

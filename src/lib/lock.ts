@@ -3,10 +3,10 @@
 // locks out version 0.3, which knows that alone.
 
 import { constants } from 'node:fs'
-import { link, open, readdir, readFile, readlink, rename, stat, unlink } from 'node:fs/promises'
+import { link, lstat, open, readdir, readFile, readlink, rename, stat, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
-import { errorCode } from './errors.ts'
+import { errorCode, StartError } from './errors.ts'
 
 const FILE_NAME = 'lock.sock'
 /** The longest name that Linux has. Node 20 makes every name so long, and Node 24 none: the same one must lock out both. */
@@ -27,6 +27,9 @@ const HELD = { held: true } as const
 
 /** The folder must exist. Every path to it leads to the same lock. */
 export async function acquireLock(directory: string, platform: string = process.platform): Promise<LockResult> {
+  const own = join(directory, FILE_NAME)
+  if ((await lstat(own).catch(() => null))?.isDirectory() === true)
+    throw new StartError(`${own} is a folder, and the lock needs this name: move the folder away`)
   const file = platform === 'win32' ? null : await lockFile(directory)
   const servers: Server[] = []
   const release = async (): Promise<void> => {

@@ -117,6 +117,14 @@ for (const platform of [process.platform, 'darwin']) {
       await (lock as Lock).release()
     })
 
+    it('is refused in one sentence where a folder has its name, and the folder stays', async () => {
+      const folder = await makeFolder()
+      await mkdir(join(folder, 'lock.sock'))
+      const text = `${join(folder, 'lock.sock')} is a folder, and the lock needs this name: move the folder away`
+      for (let start = 0; start < 2; start += 1) await expect(acquireLock(folder, platform)).rejects.toThrow(text)
+      expect(await readdir(folder)).toEqual(['lock.sock'])
+    })
+
     it('is free after its release, and leaves no file', async () => {
       const folder = await makeFolder()
       for (let round = 0; round < 3; round += 1) {

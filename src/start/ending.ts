@@ -14,6 +14,12 @@ import type { Log } from '../observe/log.ts'
  */
 const SAME_SIGNAL_MS = 500
 
+/** No call that reads or writes a file of a disk that works takes so long. */
+const STUCK_MS = 500
+const LOOK_MS = 10
+/** The names of Node's requests that hold a thread of its pool: for files, and for the addresses of names. */
+const HOLDS_THREAD = /^(?:FSReq|GetAddrInfo|GetNameInfo)/
+
 /** How much longer than its deadline a drain may take before the process ends itself. */
 export const WATCHDOG_GRACE_MS = 1000
 
@@ -62,6 +68,42 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
     log.info('stopped')
     exit(EXIT.ok)
   }
+}
+
+/**
+ * What ends the process, once. Node itself waits at its end for the threads of its pool, and for ever for one whose call does not
+ * return, as on a mount that hangs: then the process kills itself, after the last lines of the log.
+ */
+export function processExit(log: Log): (code: number) => void {
+  let isEnding = false
+  return (code) => {
+    if (isEnding) return
+    isEnding = true
+    const calls = callsUnderWay()
+    const endsAtMs = performance.now() + STUCK_MS
+    const look = (): void => {
+      const underWay = callsUnderWay()
+      const isStuck = calls.some((call) => underWay.includes(call))
+      if (isStuck && performance.now() < endsAtMs) {
+        setTimeout(look, LOOK_MS)
+        return
+      }
+      if (isStuck) {
+        log.fatal(
+          'a call to the operating system does not return (a disk or mount that hangs, or a name server that does not answer): the process kills itself',
+        )
+        process.once('exit', () => process.kill(process.pid, 'SIGKILL'))
+      }
+      process.exit(code)
+    }
+    look()
+  }
+}
+
+function callsUnderWay(): object[] {
+  // Only what it returns tells a call that is stuck from one that follows another.
+  const { _getActiveRequests: requests } = process as { _getActiveRequests?: () => object[] }
+  return (requests?.() ?? []).filter((request) => HOLDS_THREAD.test(request.constructor.name))
 }
 
 /** Calls `end` when the process ends in any way but by a signal. */

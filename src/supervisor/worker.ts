@@ -6,7 +6,7 @@ import { StartError } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
 import { type Log, openLog } from '../observe/log.ts'
 import { readConfig } from '../settings/config.ts'
-import { atExit, handleBugs, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
+import { atExit, handleBugs, processExit, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
 import { type Sluice, startSluice } from '../start/service.ts'
 import type { Asking, Question, Report } from './messages.ts'
 
@@ -17,8 +17,7 @@ async function main(slot: number): Promise<void> {
   const lines = openLog({ level: config.logLevel, terminal, colour })
   atExit(lines.end)
   const log = lines.log.child({ worker: slot })
-  const exit = (code: number): never => process.exit(code)
-  const libraryFaults = handleBugs(log, exit)
+  const libraryFaults = handleBugs(log, (code) => process.exit(code))
   // Before the service has started there is nothing to drain.
   let stop = async (): Promise<void> => {}
   const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
@@ -29,7 +28,7 @@ async function main(slot: number): Promise<void> {
     watchdogMs,
     stop: () => stop(),
     written: lines.written,
-    exit,
+    exit: processExit(log),
     again: 'ignore',
   })
   process.on('SIGTERM', onSignal)

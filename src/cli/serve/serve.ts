@@ -12,7 +12,7 @@ import { LineWriter } from '../../observe/line-writer.ts'
 import { type Log, type OpenedLog, openLog } from '../../observe/log.ts'
 import { type Config, openFilesProblem, readConfig } from '../../settings/config.ts'
 import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
-import { atExit, handleBugs, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
+import { atExit, handleBugs, processExit, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
 import type { Sluice } from '../../start/service.ts'
 import { readFlags, type Shell } from '../shell.ts'
 import { demoBanner } from './banner.ts'
@@ -158,6 +158,7 @@ function onSignals(
 ): void {
   // A supervisor has to outlast the watchdogs of its worker processes.
   const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
+  const exit = processExit(log)
   const onSignal = signalHandler({
     log,
     clock,
@@ -166,7 +167,7 @@ function onSignals(
     written,
     exit: (code) => {
       service()?.kill()
-      process.exit(code)
+      exit(code)
     },
   })
   process.on('SIGHUP', () => {

@@ -1,10 +1,11 @@
 // Where the admin port of the service on a data folder listens: a file in the folder, by which commands find it.
 
-import { readFile, rename, rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from './errors.ts'
 import { isLocked } from './lock.ts'
 import { openNew } from './new-file.ts'
+import { readRegular } from './regular-file.ts'
 
 const FILE_NAME = 'admin.json'
 
@@ -28,7 +29,7 @@ export async function writeAdminAddress(directory: string, address: AdminAddress
 export async function readAdminAddress(directory: string): Promise<AdminAddress | null> {
   if (!(await isLocked(directory))) return null
   const path = join(directory, FILE_NAME)
-  const text = await readFile(path, 'utf8').catch(() => null)
+  const text = await readRegular(path).catch(() => null)
   if (text === null) return null
   try {
     const { host, port } = JSON.parse(text) as Record<string, unknown>

@@ -1,6 +1,6 @@
 // The app records that a node read last from the bucket, kept in a file of its own for a start without NATS.
 
-import { readFile, rename } from 'node:fs/promises'
+import { rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Status } from '../../contract/health.ts'
@@ -9,6 +9,7 @@ import { syncFolder } from '../../lib/folder.ts'
 import { formatSpan } from '../../lib/format.ts'
 import { openNew } from '../../lib/new-file.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import { readRegular } from '../../lib/regular-file.ts'
 import { type Timer, type Timers } from '../../lib/timers.ts'
 import { type App, type AppDirectory, type AppLookup, isValidKey, lookupsOf, readerLookup } from '../app.ts'
 import { bytesPerMinuteFor } from '../plans.ts'
@@ -147,7 +148,7 @@ export class KeptApps implements AppDirectory {
 /** null: there is no such file, or it cannot be used, which `onNotice` reports. */
 async function readKept({ path, onNotice }: KeptAppsOptions): Promise<Kept | null> {
   try {
-    const [head, ...lines] = (await readFile(path, 'utf8')).split('\n')
+    const [head, ...lines] = (await readRegular(path)).split('\n')
     const { version, read_at: readAt, apps: count } = JSON.parse(head) as Record<string, unknown>
     const readAtMs = Date.parse(String(readAt))
     // An app that is missing would be answered 401, upon which SDKs throw their events away.

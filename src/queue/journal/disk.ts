@@ -1,10 +1,10 @@
 // What the journal and its snapshots ask of the disk. The simulator has a disk of its own.
 
 import { close, constants, fdatasync, fstatSync, openSync, write, writev } from 'node:fs'
-import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises'
-import { errorCode } from '../../lib/errors.ts'
+import { readdir, rename, stat, unlink } from 'node:fs/promises'
 import { makeFolder, syncFolder } from '../../lib/folder.ts'
 import { openNew } from '../../lib/new-file.ts'
+import { openRegular } from '../../lib/regular-file.ts'
 
 /** The code of the error of a write for which there is no room. */
 export const DISK_FULL = 'ENOSPC'
@@ -21,24 +21,20 @@ const SYNCED_APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | (WRITES_ARE_SYNCED ? constants.O_DSYNC : 0)
 
 /**
- * No mode that writes follows a link. replace: for what is written anew, whether or not it is there. append, create: each write is synced. beside, note: for
- * files beside a segment, of which any other program's folder or pipe may have the name; the error's code is then
- * NO_REGULAR_FILE. beside reads; note appends to what may not be there yet, and is synced by `sync` alone.
+ * No mode that writes follows a link. replace: for what is written anew, whether or not it is there. append, create: each write
+ * is synced. note: appends to what may not be there yet, and is synced by `sync` alone. beside: reads, beside a segment. Where
+ * another program's folder or pipe has the name, the error's code is NO_REGULAR_FILE, and nothing waits for it.
  */
 export type OpenMode = 'read' | 'change' | 'replace' | 'append' | 'create' | 'beside' | 'note'
-const FLAGS: Readonly<Record<Exclude<OpenMode, 'replace'>, string | number>> = {
-  read: 'r',
+const FLAGS: Readonly<Record<Exclude<OpenMode, 'replace'>, number>> = {
+  read: constants.O_RDONLY,
   change: constants.O_RDWR | constants.O_NOFOLLOW,
   append: SYNCED_APPEND,
   create: SYNCED_APPEND | constants.O_CREAT | constants.O_EXCL,
-  // A pipe must not make its opener wait.
-  beside: constants.O_RDONLY | constants.O_NONBLOCK,
-  note: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+  beside: constants.O_RDONLY,
+  note: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW,
 }
-/** The code of the error where a file beside a segment is a folder, a pipe or the like. */
-export const NO_REGULAR_FILE = 'NO_REGULAR_FILE'
-/** Of an opening that such a file refuses by itself. */
-const IRREGULAR: ReadonlySet<string> = new Set(['EISDIR', 'ENXIO', 'ELOOP', 'ENODEV', 'EOPNOTSUPP'])
+const DIRECT = constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC | constants.O_DIRECT | constants.O_NONBLOCK
 
 /** An open file. A `FileHandle` is one. */
 export interface DiskFile {
@@ -87,31 +83,13 @@ function isSameFile(one: number, other: number): boolean {
 
 /** Opens the file of `file` a second time. null: another file has its name by now. Throws where the disk fails. */
 function openDirectFile(path: string, file: DiskFile): DirectFile | null {
-  const fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC | constants.O_DIRECT)
+  const fd = openSync(path, DIRECT)
   const end = (): void => close(fd, () => {})
   if (!isSameFile(fd, file.fd)) {
     end()
     return null
   }
   return { append: (bytes, done) => write(fd, bytes, 0, bytes.length, null, done), close: end }
-}
-
-async function regularFile(path: string, opening: Promise<FileHandle>): Promise<DiskFile> {
-  const file = await opening.catch((error: unknown) => {
-    throw IRREGULAR.has(errorCode(error) ?? '') ? irregular(path) : error
-  })
-  try {
-    if ((await file.stat()).isFile()) return file
-  } catch (error) {
-    await file.close()
-    throw error
-  }
-  await file.close()
-  throw irregular(path)
-}
-
-function irregular(path: string): Error {
-  return Object.assign(new Error(`${path} is no regular file`), { code: NO_REGULAR_FILE })
 }
 
 export class RealDisk implements Disk {
@@ -122,9 +100,7 @@ export class RealDisk implements Disk {
   }
 
   open(path: string, mode: OpenMode): Promise<DiskFile> {
-    if (mode === 'replace') return openNew(path, this.#fileMode)
-    const opening = open(path, FLAGS[mode], this.#fileMode)
-    return mode === 'beside' || mode === 'note' ? regularFile(path, opening) : opening
+    return mode === 'replace' ? openNew(path, this.#fileMode) : openRegular(path, FLAGS[mode], this.#fileMode)
   }
 
   append({ fd }: DiskFile, lines: readonly Uint8Array[], done: (error: Error | null, bytes: number) => void): void {
@@ -160,7 +136,8 @@ export class RealDisk implements Disk {
   }
 
   makeFolder(path: string): Promise<void> {
-    return makeFolder(path)
+    // Whoever may read its files may list them.
+    return makeFolder(path, this.#fileMode | ((this.#fileMode & 0o444) >> 2))
   }
 
   syncFolder(path: string): Promise<void> {

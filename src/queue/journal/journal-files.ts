@@ -91,7 +91,8 @@ export class JournalFiles {
     await disk.makeFolder(directory)
     const memory = new CommitMemory(commitBytes)
     const closed = await listSegments(directory, disk)
-    for (const missing of await missingFrom(closed, { covered: resumeAfter, checks: memory.checks, disk })) {
+    const gaps = { directory, covered: resumeAfter, checks: memory.checks, disk }
+    for (const missing of await missingFrom(closed, gaps)) {
       onDamage('missing')
       onNotice(missing)
     }

@@ -3,7 +3,8 @@
 
 import type { Crc32c } from '../../lib/crc32c.ts'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
-import { type Disk, type DiskFile, NO_REGULAR_FILE, realDisk } from './disk.ts'
+import { NO_REGULAR_FILE } from '../../lib/regular-file.ts'
+import { type Disk, type DiskFile, realDisk } from './disk.ts'
 import { type Commit, commitsPath, type IdsLine, idsPath, linesIn, readCommitLine, readIdsLine } from './side-files.ts'
 
 /** Its last lines are in so many bytes. */

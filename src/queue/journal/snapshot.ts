@@ -2,6 +2,7 @@
 // after it. It is replaced atomically.
 
 import { join } from 'node:path'
+import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { type JournalPosition, MAX_SEGMENT_NUMBER } from './segments.ts'
 
@@ -48,8 +49,8 @@ export async function readSnapshot(dataDirectory: string, disk: Disk = realDisk)
   try {
     text = await readText(path, disk)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' ? null : { kind: 'problem', problem: `${path} cannot be read: ${message}` }
+    if (errorCode(error) === 'ENOENT') return null
+    return { kind: 'problem', problem: `${path} cannot be read: ${errorMessage(error)}` }
   }
   let value: unknown
   try {

@@ -2,6 +2,8 @@
 // never before. A lost or damaged one costs a look into the stream for each batch, and no batch.
 
 import { join } from 'node:path'
+import { errorCode } from '../../lib/errors.ts'
+import { NO_REGULAR_FILE } from '../../lib/regular-file.ts'
 import type { Disk } from '../journal/disk.ts'
 import type { JournalPosition } from '../journal/segments.ts'
 
@@ -56,7 +58,9 @@ export async function readCursor(directory: string, disk: Disk): Promise<SpoolCu
       await file.close()
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    const code = errorCode(error)
+    if (code === NO_REGULAR_FILE) return 'damaged'
+    if (code === 'ENOENT') return null
     throw error
   }
   try {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -27,6 +28,12 @@ describe('the address of the admin port', () => {
       expect(await readAdminAddress(folder)).toBeNull()
       expect(await readdir(folder)).toEqual(['lock.sock'])
     })
+  })
+
+  it('is none where a pipe has the name, for which nobody waits', async () => {
+    const folder = await makeFolder()
+    execFileSync('mkfifo', [join(folder, 'admin.json')])
+    await locked(folder, async () => expect(await readAdminAddress(folder)).toBeNull())
   })
 
   it('that a killed service left is not read, and the next service writes its own in its place', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -39,6 +40,16 @@ test('records are kept whole, and a file that lacks some is not used', async () 
     expect(notices).toEqual([expect.stringMatching(/cannot be used: it is not whole; those of NATS are waited for/)])
     await none.stop()
   }
+})
+
+test('a pipe in the place of the kept records makes no start wait for its writer', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  execFileSync('mkfifo', [path])
+  const { kept, notices } = await openKept(path, false)
+  expect(notices).toEqual([
+    expect.stringMatching(/cannot be used: .* is no regular file; those of NATS are waited for/),
+  ])
+  await kept.stop()
 })
 
 test('records that an earlier version kept have the bytes that go with their events', async () => {

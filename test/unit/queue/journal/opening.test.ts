@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -35,7 +36,9 @@ describe('opening a journal', () => {
     await writeFile(join(folder, 'notes.txt'), 'mine')
     await writeFile(join(folder, '12.ndjson'), 'mine too')
     await mkdir(segmentPath(folder, 20))
-    const { journal, send } = await openedJournal({ directory: folder })
+    const { journal, send, notices } = await openedJournal({ directory: folder })
+    const named = notices.filter((notice) => notice.includes('no regular file'))
+    expect(named).toEqual([expect.stringMatching(/0020\.ndjson is no regular file, .*are not read$/)])
     await send()
     expect(journal.position().segment).toBe(9)
     await journal.stop()
@@ -56,6 +59,16 @@ describe('opening a journal', () => {
     expect(notices).toHaveLength(2)
     expect(notices[0]).toMatch(/^Segment 4 of the journal is missing between .*0003\.ndjson and .*0005\.ndjson\. /)
     expect(notices[1]).toMatch(/^Segments 7 to 8 of the journal are missing between .*0006\.ndjson and /)
+  })
+
+  it.each([2, 3])('names segment %d in one line where it is a pipe, and waits for nobody', async (pipe) => {
+    const folder = await makeFolder()
+    for (const number of [1, 2, 3].filter((one) => one !== pipe))
+      await writeFile(segmentPath(folder, number), makeRecord().line)
+    execFileSync('mkfifo', [segmentPath(folder, pipe)])
+    const text = `${segmentPath(folder, pipe)} is no regular file, or cannot be looked at: the records of this segment of the journal are not read`
+    expect(await noticesAtStart(folder, { segment: pipe, offset: 1 })).toContain(text)
+    expect(await noticesAtStart(folder)).toEqual([text])
   })
 
   it('reports a segment, other than the last, that ends within a record', async () => {

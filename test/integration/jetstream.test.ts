@@ -3,6 +3,7 @@ import { connect } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
 import { storedSequence } from '../../src/queue/stream/ack.ts'
+import { askAck } from '../../src/queue/stream/probe.ts'
 import { ensureStream } from '../../src/queue/stream/stream.ts'
 import {
   addStream,
@@ -153,6 +154,17 @@ describe('messages of the JetStream queue', () => {
     const counts = countBatches(await readStreamPlainly(nats.url))
     expect([large, small, tooLarge].map(({ batchId }) => counts.get(batchId))).toEqual([1, 1, undefined])
     await queue.stop()
+  })
+
+  it('stores the message by which it asks whether NATS is back, and no batch with it', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'durable' })
+    await queue.stop()
+    const before = await readStreamPlainly(nats.url)
+    expect(await withConnection(nats.url, askAck)).toMatchObject({ kind: 'stored' })
+    const after = await readStreamPlainly(nats.url)
+    expect(after.slice(before.length).map(({ text }) => text)).toEqual([''])
+    expect(countBatches(after)).toEqual(countBatches(before))
   })
 
   it('sends the oldest record first, whatever its partition', async () => {

@@ -118,7 +118,7 @@ export async function readStreamPlainly(url: string): Promise<SeenMessage[]> {
   })
 }
 
-/** How often each batch is in the stream. A message without a text only asked whether its id was taken. */
+/** How often each batch is in the stream. An empty message holds none: by it a node asks after an id, or whether NATS is back. */
 export function countBatches(messages: readonly SeenMessage[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { text } of messages) {

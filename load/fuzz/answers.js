@@ -13,7 +13,8 @@ import { MARK } from './requests.js'
  */
 /** @typedef {{ answers: Answer[], rest: Buffer, fault: string | null }} Parsed */
 
-const STATUSES = new Set([202, 400, 404, 405, 413, 415, 401, 402, 429, 503])
+/** 431 and 505 of Node's own HTTP server: uWebSockets.js has others. */
+const STATUSES = new Set([202, 400, 404, 405, 413, 415, 401, 402, 429, 431, 503, 505])
 const LIBRARYS_STATUSES = new Set([400, 413, 431, 505])
 const HEAD_END = '\r\n\r\n'
 

@@ -24,7 +24,7 @@ import type { Damage } from '../queue/journal/segment-cursor.ts'
 import { journalDirectory } from '../queue/journal/segments.ts'
 import type { Config } from '../settings/config.ts'
 import { findDemoApp, openFileApps } from './opened-apps.ts'
-import { takeOwnFolder } from './own-folder.ts'
+import { inUseText, takeOwnFolder } from './own-folder.ts'
 import { keepSnapshots, type SnapshotKeeper } from './snapshots.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
@@ -107,7 +107,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
 async function lockFolder(directory: string, onNotice: OnNotice): Promise<() => Promise<void>> {
   await takeOwnFolder({ setting: 'SLUICE_DATA_DIR', directory, mode: 0o750, onNotice })
   const lock = await acquireLock(directory)
-  if ('held' in lock) throw new StartError(`${directory} is in use: another sluice process works in this folder`)
+  if ('held' in lock) throw new StartError(inUseText(directory, 'SLUICE_DATA_DIR'))
   return () => lock.release()
 }
 

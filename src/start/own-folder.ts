@@ -13,12 +13,18 @@ export interface OwnFolder {
   readonly onNotice: OnNotice
 }
 
+export function inUseText(directory: string, setting: OwnFolder['setting']): string {
+  return `${directory} is in use: another sluice process works in this folder (stop it, or set ${setting} to another one)`
+}
+
 /** Throws a StartError where it cannot be used, or where another user could put files of their own there. */
 export async function takeOwnFolder({ setting, directory, mode, onNotice }: OwnFolder): Promise<void> {
   try {
     await makeFolder(directory, mode)
     accessSync(directory, constants.W_OK | constants.X_OK)
   } catch (error) {
+    if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === false)
+      throw new StartError(`${setting}: ${directory} is no folder: name one`)
     const advice = 'give it to the user that runs sluice, or name another folder'
     throw new StartError(`${setting}: cannot make ${directory} or write in it: ${errorMessage(error)}; ${advice}`)
   }

@@ -17,7 +17,7 @@ import { foldersInUse, holdsOtherJournal, isSpoolOrEmpty, strandedSpools } from 
 import { contentsText, type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
 import type { StreamPublisher } from '../queue/stream/publisher.ts'
 import type { Config } from '../settings/config.ts'
-import { takeOwnFolder } from './own-folder.ts'
+import { inUseText, takeOwnFolder } from './own-folder.ts'
 import type { Started } from './started.ts'
 
 const FOLDER_MODE = 0o700
@@ -39,7 +39,7 @@ export async function takeSpoolFolder(config: Config, started: Started, onNotice
       throw new StartError(`SLUICE_SPOOL_DIR: ${folder} holds a journal that is no spool: name another folder`)
     return folder
   }
-  throw new StartError(`SLUICE_SPOOL_DIR: ${directory} is in use: another sluice process works in this folder`)
+  throw new StartError(inUseText(directory, 'SLUICE_SPOOL_DIR'))
 }
 
 /** What is left where no process works any more, told by one process alone. It may be much, so that nobody should wait for it. */

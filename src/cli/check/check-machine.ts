@@ -21,15 +21,16 @@ import { type Finding, finding, NEARLY_FULL_SHARE } from './finding.ts'
 const PROBE_TIMEOUT_MS = 2000
 const DAMAGED = headlineOf({ kind: 'journal', state: 'warn', reason: null })
 
-/** For a single node: its folder, and the journal in it. */
-export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
+/** For a single node: its folder, and the journal in it. `hasPorts`: no port that the settings name is free. */
+export async function folderFindings(config: Config, running: boolean, hasPorts: boolean): Promise<Finding[]> {
   const { dataDirectory } = config
   const folder = nearestFolder(resolve(dataDirectory))
   const missing = folder !== resolve(dataDirectory)
   const problem = await writeProblem(folder, missing)
   if (problem !== null) return [finding('data folder', 'FAIL', problem)]
-  const state = missing ? 'is not there yet, and can be made' : running ? 'in use by a running sluice' : 'writable'
-  const found = finding('data folder', 'ok', `${dataDirectory}: ${state}`)
+  const user = `in use by a running sluice${hasPorts ? '' : ' that has other ports: serve refuses to start until that one is stopped'}`
+  const state = missing ? 'is not there yet, and can be made' : running ? user : 'writable'
+  const found = finding('data folder', running && !hasPorts ? 'warn' : 'ok', `${dataDirectory}: ${state}`)
   const journal = await journalFinding(config)
   if (!running || journal.state === 'FAIL') return [found, journal]
   // Its limits need not be those of this command. One that does not answer yet says nothing.
@@ -95,11 +96,16 @@ export async function portFinding(part: string, place: Place, running: boolean):
   const code = await listenProblem(place)
   if (code === null) return finding(part, 'ok', `${shown} is free`)
   if (code !== 'EADDRINUSE') return finding(part, 'FAIL', `cannot listen on ${shown}: ${code}`)
-  if (running && (await answers(place))) return finding(part, 'ok', `${shown} is held by the running sluice`)
-  return finding(part, 'FAIL', `${shown} is held by another program`)
+  if (!(await answers(place))) return finding(part, 'FAIL', `${shown} is held by another program`)
+  if (running) return finding(part, 'ok', `${shown} is held by the running sluice`)
+  return finding(part, 'FAIL', `${shown} is taken: sluice runs there already (stop it, or choose another port)`)
 }
 
-function listenProblem({ host, port }: Place): Promise<string | null> {
+export async function isFree(place: Pick<Place, 'host' | 'port'>): Promise<boolean> {
+  return place.port !== 0 && (await listenProblem(place)) === null
+}
+
+function listenProblem({ host, port }: Pick<Place, 'host' | 'port'>): Promise<string | null> {
   return new Promise((done) => {
     const server = createServer()
     server.once('error', (error) => done(errorCode(error) ?? error.message))

@@ -13,6 +13,7 @@ import { clockFindings } from './check-clocks.ts'
 import {
   ADMIN_PROBE,
   folderFindings,
+  isFree,
   openFilesFinding,
   PORTAL_PROBE,
   PUBLIC_PROBE,
@@ -94,9 +95,13 @@ async function localFindings(given: Config): Promise<Finding[]> {
   const config = await withOwnAddresses(given, () => {})
   const { adminHost, adminPort, dataDirectory, embedded, portal, publicHost, publicPort, tls } = config
   const mayRun = !embedded || (await isLocked(dataDirectory))
+  const [isPublicFree, isAdminFree] = [
+    await isFree({ host: publicHost, port: publicPort }),
+    await isFree({ host: adminHost, port: adminPort }),
+  ]
   return [
     ...appsFileFindings(config),
-    ...(embedded ? await folderFindings(config, mayRun) : []),
+    ...(embedded ? await folderFindings(config, mayRun, !isPublicFree && !isAdminFree) : []),
     ...(await spoolFindings(config)),
     openFilesFinding(config),
     await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null, probe: PUBLIC_PROBE }, mayRun),

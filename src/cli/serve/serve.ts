@@ -191,7 +191,8 @@ function parts(config: Config, engine: string): object {
   return {
     host: config.publicHost,
     admin_host: config.adminHost,
-    data_directory: config.dataDirectory,
+    // With Redis and NATS nothing is kept there.
+    ...(config.embedded && { data_directory: config.dataDirectory }),
     tls: config.tls !== null,
     processes: config.processes,
     engine,

@@ -9,6 +9,7 @@ import type { Config } from '../settings/config.ts'
 const SILENCE_MS = 45_000
 /** The longest answer has 1,000 refusals and their groups. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+const CONSOLE_TIMEOUT_MS = 2000
 const MAX_EVENT_CHARACTERS = 1024 * 1024
 /** The service writes an event as one `event` line, one `data` line and an empty one. U+2028 ends no line here. */
 const EVENT = /^event: ([^\n]*)\ndata: ([^\n]*)/m
@@ -103,11 +104,12 @@ async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-/** Of the service on this machine; null: none works on the data folder. */
+/** Of the service on this machine; null: none answers, or its console is off. */
 export async function consoleUrl(place: Place): Promise<string | null> {
   try {
+    const { headers } = (await askAdmin(place, '/', AbortSignal.timeout(CONSOLE_TIMEOUT_MS))).resume()
     const { host, port } = await addressOf(place)
-    return `http://${hostAndPort(host, port)}`
+    return headers['content-type']?.startsWith('text/html') === true ? `http://${hostAndPort(host, port)}` : null
   } catch (error) {
     if (error instanceof StartError) return null
     throw error

@@ -12,8 +12,11 @@ import { monthText } from '../windows.ts'
 /** Keys have sentences of their own. */
 const NOT_PRINTED: ReadonlySet<string> = new Set(['app_id', 'app_key', 'previous_keys', 'read_keys'])
 
+/** A node's share of an app's bytes of the minute is never smaller. */
+const LEAST_NODE_BYTES = 1024 * 1024
+
 export function addedText(record: Draft): string {
-  return `app ${String(record.app_id)}: added, ${kindText(record)}\n`
+  return `app ${String(record.app_id)}: added, ${kindText(record)}${leastBytesText(record)}\n`
 }
 
 export function changedText(before: Draft, after: Draft): string {
@@ -22,7 +25,12 @@ export function changedText(before: Draft, after: Draft): string {
     .filter((member) => !NOT_PRINTED.has(member) && !isDeepStrictEqual(before[member], after[member]))
     .map((member) => `${member.replaceAll('_', ' ')} ${valueText(before, member)} → ${valueText(after, member)}`)
   const what = changes.length === 0 ? 'nothing changed, it was so already' : changes.join(', ')
-  return `app ${String(after.app_id)}: ${what}\n`
+  return `app ${String(after.app_id)}: ${what}${before.bytes_per_minute === after.bytes_per_minute ? '' : leastBytesText(after)}\n`
+}
+
+function leastBytesText({ bytes_per_minute: bytes }: Draft): string {
+  const isSmall = bytes !== undefined && bytes < LEAST_NODE_BYTES
+  return isSmall ? `; but each node lets it store at least ${formatCount(LEAST_NODE_BYTES)} bytes a minute` : ''
 }
 
 export function removedText(appId: string): string {

@@ -64,7 +64,8 @@ Members:
   --events-per-minute N        in place of the plan's figure
   --events-per-month N         in place of the plan's figure; a paid plan may go 10% over it, the trial may not
   --events-per-day N           without it there is no daily limit
-  --bytes-per-minute N         of what is stored; without it 4,096 for each event of its minute, at least 2,097,152
+  --bytes-per-minute N         of what is stored; without it 4,096 for each event of its minute, at least 2,097,152.
+                               Each node lets an app store at least 1,048,576
   --origins LIST               web pages that may send with its keys, such as https://app.example.com, with commas; none: no
                                page; without it this is not checked
   --alerts LIST                percent of day and month at which alerts are raised, multiples of 10 with commas; none: never;

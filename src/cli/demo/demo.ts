@@ -32,7 +32,7 @@ batches that are sent twice under one key, and now and then (fewer than a tenth)
 looked at under Refused. It stores events for real.
 
   --url U       the service (default: this machine's, on PORT)
-  --app-key K   (default: that of the app "demo" in the app file, which a first start makes)
+  --app-key K   (default: that of the app "demo" in the app file, which a first start makes; with NATS there is none)
   --rate N      events a second (default: ${RATE.fallback}, at most ${RATE.most})
   --seconds S   how long (default: ${SECONDS.fallback})
   --yes         also to a service on another machine
@@ -68,7 +68,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const appKey = flags['app-key'] ?? demoKey(config)
   const lookAt = flags.url === undefined ? await consoleUrl(config) : null
   await say(shell, `sending to ${url.href} for ${formatCount(seconds)} s\n`)
-  if (lookAt !== null) await say(shell, `look at ${lookAt}, or at: sluice tail\n`)
+  if (flags.url === undefined) await say(shell, `look at${lookAt === null ? '' : ` ${lookAt}, or at`}: sluice tail\n`)
 
   const counts = new Map<string, number>()
   const endsAtMs = performance.now() + 1000 * seconds
@@ -102,13 +102,17 @@ interface Sending {
 async function sendVisits({ url, appKey, rate, endsAtMs, shell, counts, signal }: Sending): Promise<void> {
   const count = (what: string, by = 1): unknown => counts.set(what, (counts.get(what) ?? 0) + by)
   let dueAtMs = performance.now()
+  let storedKey: string | null = null
   for (const batch of visits(Math.random, shell.clock)) {
     if (dueAtMs >= endsAtMs || signal.aborted) return
+    if (batch.kind === 'repeat' && batch.key !== storedKey) continue
     await sleep(Math.max(0, dueAtMs - performance.now()), undefined, { signal })
     const answer = await send(url, appKey, batch, signal)
     const { length } = batch.events
-    if (answer.status === STATUS[batch.kind]) count(WHAT[batch.kind])
+    const isKnown = batch.kind !== 'repeat' || answer.headers['sluice-replay'] === 'same'
+    if (answer.status === STATUS[batch.kind] && isKnown) count(WHAT[batch.kind])
     else count(`${answer.status} ${answer.code}, not expected`)
+    if (batch.kind === 'good') storedKey = answer.status === 202 ? batch.key : null
     if (answer.status === 202 && batch.kind === 'good') count('events stored', length)
     dueAtMs = Math.max(dueAtMs + (length / rate) * 1000, performance.now() + waitMs(answer, shell.clock()))
   }
@@ -185,9 +189,9 @@ function eventsUrl(given: string | undefined, { publicHost, publicPort, tls }: C
 }
 
 function demoKey({ appsFile, appsFileNamed }: Config): string {
-  if (appsFile !== null) {
-    const record = readRecordsFile(appsFile, appsFileNamed).find(({ app_id: appId }) => appId === DEMO_APP)
-    if (record !== undefined) return record.app_key
-  }
+  if (appsFile === null)
+    throw new UsageError('app records are in NATS, where no app is made for a demo: --app-key says for whom it sends')
+  const record = readRecordsFile(appsFile, appsFileNamed).find(({ app_id: appId }) => appId === DEMO_APP)
+  if (record !== undefined) return record.app_key
   throw new UsageError(`there is no app "${DEMO_APP}" in a file of app records: --app-key says for whom it sends`)
 }

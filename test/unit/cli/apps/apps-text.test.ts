@@ -12,6 +12,15 @@ test('a change is told with the old and the new value of each member that change
   expect(changedText({ ...shop, events_per_day: 5 }, shop)).toBe('app shop: events per day 5 → none\n')
 })
 
+test('bytes of the minute below what each node allows are told as such', () => {
+  const least = '; but each node lets it store at least 1,048,576 bytes a minute\n'
+  const set = { ...shop, bytes_per_minute: 1000 }
+  expect(changedText(shop, set)).toBe(`app shop: bytes per minute none → 1,000${least}`)
+  expect(addedText(set)).toBe(`app shop: added, plan 10k, active${least}`)
+  expect(changedText(set, { ...set, plan: '100k' })).toBe('app shop: plan 10k → 100k\n')
+  expect(changedText(set, { ...shop, bytes_per_minute: 1_048_576 })).not.toContain('each node')
+})
+
 test('a change that changes nothing says so', () => {
   expect(changedText(shop, { ...shop })).toBe('app shop: nothing changed, it was so already\n')
 })

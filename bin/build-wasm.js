@@ -2,10 +2,10 @@
 // kept there is not what the sources compile to.
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { ASSEMBLED } from './assembled.js'
+import { ASSEMBLED, hashOfSources, KEPT_HASH } from './assembled.js'
 
 const root = join(import.meta.dirname, '..')
 const checks = process.argv.includes('--check')
@@ -26,6 +26,12 @@ try {
       console.error(`${kept} is not what src/${source} compiles to: npm run build:scanner`)
       process.exitCode = 1
     }
+  }
+  const hash = hashOfSources(join(root, 'src'))
+  if (!checks && process.exitCode === undefined) writeFileSync(KEPT_HASH, hash)
+  else if (checks && readFileSync(KEPT_HASH, 'utf8') !== hash) {
+    console.error(`${KEPT_HASH} is not of src/*/assembly: npm run build:scanner`)
+    process.exitCode = 1
   }
 } finally {
   rmSync(folder, { recursive: true })

@@ -1,10 +1,10 @@
 // Builds dist/ from src/ (esbuild, and a copy of each Lua script) and the WebAssembly that lies in bin/wasm/, and removes
 // outputs that have no source any more. The types are checked by `npm run check:code`.
 
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ASSEMBLED } from './assembled.js'
+import { ASSEMBLED, hashOfSources, KEPT_HASH } from './assembled.js'
 import {
   buildConsole,
   bundleTypebox,
@@ -49,6 +49,8 @@ if (compile) {
   chmodSync(join(dist, 'main.js'), 0o755)
   if (sources.includes(TYPEBOX)) await bundleTypebox(dist)
 }
+if (!existsSync(KEPT_HASH) || readFileSync(KEPT_HASH, 'utf8') !== hashOfSources(join(root, 'src')))
+  console.error('sluice: the WebAssembly in bin/wasm is not of the sources in src/*/assembly: npm run build:scanner')
 for (const { from, to } of copies) {
   mkdirSync(dirname(join(dist, to)), { recursive: true })
   copyFileSync(from, join(dist, to))

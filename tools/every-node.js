@@ -21,6 +21,7 @@ import { parseArgs, stripVTControlCharacters } from 'node:util'
 
 const ROOT = join(import.meta.dirname, '..')
 const START_TIMEOUT_MS = 600_000
+const END_TIMEOUT_MS = 30_000
 const POLL_MS = 100
 /** Of /proc: the kernel counts CPU in hundredths of a second, whatever its own clock. */
 const TICKS_A_SECOND = 100
@@ -32,7 +33,9 @@ const { values } = parseArgs({
 const rows = [['Node', 'first 202 after', 'CPU', 'engine', 'contract and hostile tests']]
 const folder = mkdtempSync(join(tmpdir(), 'sluice-nodes-'))
 try {
-  for (const wanted of values.nodes.split(',')) rows.push(await tried(wanted))
+  // A Node that cannot be tried keeps the rows of the others.
+  for (const wanted of values.nodes.split(','))
+    rows.push(await tried(wanted).catch((error) => [wanted, `never: ${lastLine(String(error))}`, '', '', '']))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -72,7 +75,24 @@ async function tried(wanted) {
     const engine = /^sluice_http_engine\{name="(\w+)"\} 1$/m.exec(metrics)?.[1] ?? 'not said'
     return [version, `${seconds} s`, `${cpu} s`, engine, values.tests ? testsOf(clone, env) : 'not run']
   } finally {
-    if (started.exitCode === null) process.kill(-Number(started.pid), 'SIGTERM')
+    await ended(started)
+  }
+}
+
+/** The service outlives npm by its last snapshot. @param {import('node:child_process').ChildProcess} started */
+async function ended(started) {
+  signalGroup(started, 'SIGTERM')
+  for (const endsAtMs = performance.now() + END_TIMEOUT_MS; signalGroup(started, 0); await sleep(POLL_MS))
+    if (performance.now() > endsAtMs) return signalGroup(started, 'SIGKILL')
+  return true
+}
+
+/** False: nothing of it runs. @param {import('node:child_process').ChildProcess} started @param {NodeJS.Signals | 0} signal */
+function signalGroup({ pid }, signal) {
+  try {
+    return process.kill(-Number(pid), signal)
+  } catch {
+    return false
   }
 }
 

@@ -190,7 +190,9 @@ describe('a release', () => {
       (jobs[job].steps ?? []).filter(({ run }) => run?.includes('npm publish'))
     expect(publishes('npm')).toMatchObject([{ run: 'npm publish --dry-run' }, { run: 'npm publish --dry-run' }])
     // Nothing goes to npm that is not named, and nothing before the image is there.
-    const run = 'npm pkg set "name=$NAME" && npm publish --provenance --access public'
+    // npm refuses a provenance of another repository than the manifest names.
+    const repository = '"repository.url=git+$GITHUB_SERVER_URL/$GITHUB_REPOSITORY.git"'
+    const run = `npm pkg set "name=$NAME" ${repository} && npm publish --provenance --access public`
     expect(jobs['to-npm'].needs).toContain('image')
     expect(publishes('to-npm')).toMatchObject([
       { if: "vars.NPM_PACKAGE != ''", run },

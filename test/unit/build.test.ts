@@ -5,6 +5,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, utimes, wri
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { hashOfSources } from '../../bin/assembled.js'
 import { makeFolder } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -33,6 +34,7 @@ beforeAll(async () => {
   for (const name of ['inter', 'mono']) await source(`console/web/fonts/${name}.woff2`, name)
   await source('console/web/fonts/OFL-Face.txt', 'the licence of a font')
   await source('decode/assembly/scanner.ts', '// Its WebAssembly lies in bin/.')
+  await writeFile(join(folder, 'bin/wasm/sources.sha256'), hashOfSources(join(folder, 'src')))
   build()
 })
 afterAll(() => rm(tree, { recursive: true }))
@@ -98,6 +100,15 @@ it('leaves nothing of a source that was deleted or moved, in its old place or it
   expect(build()).toEqual({ status: 0, said: 'building…\n' })
   expect(await built()).toEqual([...OUTPUTS, 'lib', 'lib/place.js', 'lib/place.js.map'].toSorted())
   expect(await inDist('lib/place.js')).toContain('old = 1')
+})
+
+it('warns where the WebAssembly is not of these sources, and changes nothing', async () => {
+  await source('decode/assembly/scanner.ts', '// Another one.')
+  expect(build()).toEqual({
+    status: 0,
+    said: 'sluice: the WebAssembly in bin/wasm is not of the sources in src/*/assembly: npm run build:scanner\n',
+  })
+  expect(await built()).toEqual(OUTPUTS)
 })
 
 it('fails again where the last build failed, until the source is mended', async () => {

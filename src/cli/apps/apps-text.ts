@@ -29,7 +29,7 @@ export function changedText(before: Draft, after: Draft): string {
 }
 
 function leastBytesText({ bytes_per_minute: bytes }: Draft): string {
-  const isSmall = bytes !== undefined && bytes < LEAST_NODE_BYTES
+  const isSmall = typeof bytes === 'number' && bytes < LEAST_NODE_BYTES
   return isSmall ? `; but each node lets it store at least ${formatCount(LEAST_NODE_BYTES)} bytes a minute` : ''
 }
 

@@ -47,7 +47,7 @@ test('an address that another service has is an error, whichever family it took'
   const service = await startService({ env: { HOST: '' } })
   for (const host of ['', '0.0.0.0', '::1']) {
     const second = startService({ env: { HOST: host, PORT: String(service.port) } })
-    await expect(second).rejects.toThrow(/cannot listen on .*: the port is taken/)
+    await expect(second).rejects.toThrow(/cannot listen on .*: sluice runs here already/)
   }
 })
 

@@ -192,8 +192,9 @@ describe('one endpoint', () => {
     const stopping = new AbortController()
     const sent: { id: string; body: string; atMs: number }[] = []
     const lines: string[] = []
-    let nowMs = NOW_MS
+    const clock = { nowMs: NOW_MS }
     return {
+      clock,
       file,
       sent,
       lines,
@@ -203,19 +204,19 @@ describe('one endpoint', () => {
           endpoint: () => ({ url: 'https://hooks.example/', secrets: [NEW], app: 'shop' }),
           outbox: await openOutbox({ file, url: 'https://hooks.example/', fromMs: NOW_MS, random }),
           readAlerts: async (since) => {
-            const found = alerts().filter(({ at }) => at >= since)
+            const found = alerts().filter(({ at }) => !(Date.parse(at) < Date.parse(since)))
             return { alerts: found.slice(0, 1000), more: found.length > 1000 }
           },
           deliver: async ({ id, body }) => {
-            sent.push({ id, body, atMs: nowMs })
+            sent.push({ id, body, atMs: clock.nowMs })
             return outcomeOf(id)
           },
           everyMs: 3_600_000,
           clock: {
-            nowMs: () => nowMs,
+            nowMs: () => clock.nowMs,
             wait: async (ms) => {
-              nowMs += Math.max(ms, 1)
-              if (nowMs > untilMs) stopping.abort()
+              clock.nowMs += Math.max(ms, 1)
+              if (clock.nowMs > untilMs) stopping.abort()
             },
           },
           signal: stopping.signal,
@@ -293,6 +294,79 @@ describe('one endpoint', () => {
     expect(most).toBe(100)
     expect(new Set(sent.map(({ id }) => id)).size).toBe(250)
     expect(JSON.parse(readFileSync(file, 'utf8')).pending).toEqual([])
+  })
+
+  const idsOf = (sent: readonly { id: string }[]) => sent.map(({ id }) => id)
+  const HOUR_MS = 3_600_000
+
+  it.each(['2999-01-01T00:00:00.000Z', '+275760-09-13T00:00:00.000Z', 'zzz', ''])(
+    'gets all others and each once, also after a start, where one alert has the time "%s"',
+    async (at) => {
+      const strange = alert(1, { at })
+      const all = [strange, ...Array.from({ length: 20 }, (_, index) => alert((index + 2) * HOUR_MS))]
+      const folder = join((await rig(() => [])).file, '..')
+      const sent: { id: string }[] = []
+      for (const hours of [10, 30]) {
+        // What is decided later is not there yet.
+        const part: Awaited<ReturnType<typeof rig>> = await rig(
+          () => all.filter((one) => one === strange || Date.parse(one.at) <= part.clock.nowMs),
+          folder,
+        )
+        if (hours === 30) part.clock.nowMs += 10 * HOUR_MS
+        await part.run(() => ({ kind: 'taken' }), NOW_MS + hours * HOUR_MS)
+        sent.push(...part.sent)
+      }
+      expect(idsOf(sent)).toEqual(idsOf(all))
+    },
+  )
+
+  it('loses no alert, and gets none twice, where a clock was ahead by a year and was set back while the program was off', async () => {
+    const early = alert(HOUR_MS)
+    const ahead = alert(365 * DAY_MS)
+    const late = alert(2 * HOUR_MS)
+    const first = await rig(() => [early, ahead])
+    first.clock.nowMs += 365 * DAY_MS
+    await first.run(() => ({ kind: 'taken' }), NOW_MS + 365 * DAY_MS + 2 * HOUR_MS)
+    expect(idsOf(first.sent)).toEqual(idsOf([early, ahead]))
+    const again = await rig(() => [early, late, ahead], join(first.file, '..'))
+    again.clock.nowMs += DAY_MS
+    await again.run(() => ({ kind: 'taken' }), NOW_MS + 2 * DAY_MS)
+    expect(idsOf(again.sent)).toEqual([late.id])
+  })
+
+  it('is looked for, and tried again, when a clock that was ahead is set back', async () => {
+    const folder = join((await rig(() => [])).file, '..')
+    const first = await rig(() => [alert(0)], folder)
+    first.clock.nowMs += 365 * DAY_MS
+    await first.run(() => failed, first.clock.nowMs + 1000)
+    const again = await rig(() => [alert(0), alert(1)], folder)
+    await again.run(() => ({ kind: 'taken' }), NOW_MS + HOUR_MS)
+    expect(idsOf(again.sent).toSorted()).toEqual(idsOf([alert(0), alert(1)]))
+  })
+
+  it('is looked for again while the program runs and its clock is set back', async () => {
+    let looks = 0
+    const { run, sent, clock } = await rig(() => {
+      if (++looks === 1) clock.nowMs = NOW_MS
+      return looks === 1 ? [] : [alert(0)]
+    })
+    clock.nowMs += 365 * DAY_MS
+    await run(() => ({ kind: 'taken' }), NOW_MS + DAY_MS)
+    expect(idsOf(sent)).toEqual([alert(0).id])
+  })
+
+  it('is given up after 35 days where its time is far ahead, or none', async () => {
+    for (const at of ['2999-01-01T00:00:00.000Z', 'zzz']) {
+      const { run, lines } = await rig(() => [alert(1, { at })])
+      await run(() => failed, NOW_MS + 40 * DAY_MS)
+      expect(lines.at(-1), at).toContain('given up')
+    }
+  })
+
+  it('is named in the log without signs that change the terminal', async () => {
+    const { run, lines } = await rig(() => [alert(0, { id: 'a\u001b[2J\n\u009bb\u2028\u202e' })])
+    await run(() => failed, NOW_MS + 1000)
+    expect(lines[0]).toContain('alert a\\u{1b}[2J\\u{a}\\u{9b}b\\u{2028}\\u{202e}: ')
   })
 
   it('is not begun anew where its file is damaged', async () => {

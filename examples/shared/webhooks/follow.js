@@ -31,9 +31,11 @@ export async function follow({ name, endpoint, outbox, readAlerts, deliver, ever
           log(`the alerts cannot be read, and are asked for again: ${Object(error).message ?? error}`)
       })
     }
-    const pending = outbox.next()
+    const pending = outbox.next(clock.nowMs())
     if (pending !== null && pending.next_ms <= clock.nowMs()) await tell(pending)
     else {
+      // A clock that was ahead, and was set back, must not put it off.
+      lookAtMs = Math.min(lookAtMs, clock.nowMs() + everyMs)
       const lookMs = outbox.hasRoom() ? lookAtMs : Number.POSITIVE_INFINITY
       await clock.wait(Math.max(0, Math.min(lookMs, pending?.next_ms ?? lookMs) - clock.nowMs()), signal)
     }
@@ -41,12 +43,12 @@ export async function follow({ name, endpoint, outbox, readAlerts, deliver, ever
 
   async function look() {
     const { app } = endpoint()
-    let since = outbox.since()
+    let since = outbox.since(clock.nowMs())
     for (let page = 0; page < MAX_PAGES && !signal.aborted; page++) {
       const { alerts, more } = await readAlerts(since, app)
       const wanted = alerts.filter((alert) => app === null || alert.app_id === app)
       if (!(await outbox.take(wanted, clock.nowMs())) || !more) return
-      since = alerts.at(-1)?.at ?? since
+      since = alerts.findLast(({ at }) => !Number.isNaN(Date.parse(at)))?.at ?? since
     }
   }
 
@@ -65,9 +67,14 @@ export async function follow({ name, endpoint, outbox, readAlerts, deliver, ever
     const isKept = await outbox.putOff(pending, clock.nowMs(), outcome.retryAfterMs)
     const seconds = Math.round((pending.next_ms - clock.nowMs()) / 1000)
     log(
-      `${name} did not take alert ${alert.id}: ${outcome.why}; ${isKept ? `again in ${seconds} s` : 'given up after 35 days'}`,
+      `${name} did not take alert ${shown(alert.id)}: ${outcome.why}; ${isKept ? `again in ${seconds} s` : 'given up after 35 days'}`,
     )
   }
+}
+
+/** Without what would change the terminal, or begin a line of its own. @param {unknown} text */
+function shown(text) {
+  return String(text).replaceAll(/[\p{C}\u2028\u2029]/gu, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`)
 }
 
 /** The same at each attempt. @param {Alert} alert */

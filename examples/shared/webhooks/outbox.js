@@ -8,7 +8,12 @@ import { dirname } from 'node:path'
 const MAX_PENDING = 100
 /** An alert may be stored behind one that was decided later. */
 const OVERLAP_MS = 300_000
-/** Of more, the oldest are forgotten, and may be sent once more, under the same id. */
+/** So far the clock of the service may be ahead of this one. */
+const AHEAD_MS = 60_000
+/**
+ * Of more, the oldest are forgotten, and may be sent once more, under the same id. So many, since all that is kept is read again
+ * where a clock is set back.
+ */
 const MAX_KNOWN = 20_000
 const FIRST_RETRY_MS = 30_000
 const LAST_RETRY_MS = 86_400_000
@@ -17,7 +22,7 @@ const GIVEN_UP_AFTER_MS = 35 * 86_400_000
 
 /**
  * @typedef {{ id: string, at: string, app_id: string, kind: string, state: string, [member: string]: unknown }} Alert
- * @typedef {{ alert: Alert, attempts: number, next_ms: number }} Pending
+ * @typedef {{ alert: Alert, attempts: number, next_ms: number, waited_ms?: number, set_ms?: number }} Pending
  * @typedef {{ v: 1, url: string, from: string, position: string, known: [string, string][], pending: Pending[], ended: string | null }} State
  * @typedef {Awaited<ReturnType<typeof openOutbox>>} Outbox
  */
@@ -37,8 +42,15 @@ export async function openOutbox({ file, url, fromMs, random = Math.random }) {
   return {
     endedAt: () => state.ended,
     hasRoom: () => state.pending.length < MAX_PENDING,
-    /** What is to be read begins here. */
-    since: () => later(state.from, new Date(Date.parse(state.position) - OVERLAP_MS).toISOString()),
+    /** What is to be read begins here. @param {number} nowMs */
+    since(nowMs) {
+      const [startMs, positionMs] = [Date.parse(state.from), Date.parse(state.position)]
+      if (positionMs <= nowMs + AHEAD_MS) return isoOf(Math.max(startMs, positionMs - OVERLAP_MS))
+      // The clock was ahead, and was set back: what happened meanwhile is looked for in all that is kept.
+      if (startMs > nowMs + AHEAD_MS) state.from = isoOf(nowMs - OVERLAP_MS)
+      state.position = later(state.from, isoOf(nowMs - GIVEN_UP_AFTER_MS))
+      return state.position
+    },
 
     /**
      * Takes what is new of `alerts`, oldest first. false: there was no room for all.
@@ -49,25 +61,32 @@ export async function openOutbox({ file, url, fromMs, random = Math.random }) {
       let isWhole = true
       let count = 0
       for (const alert of alerts) {
-        if (known.has(alert.id)) continue
-        if (state.pending.length >= MAX_PENDING) {
-          isWhole = false
-          break
+        if (!known.has(alert.id)) {
+          if (state.pending.length >= MAX_PENDING) {
+            isWhole = false
+            break
+          }
+          known.set(alert.id, alert.at)
+          state.pending.push({ alert, attempts: 0, next_ms: nowMs, set_ms: nowMs })
+          count += 1
         }
-        known.set(alert.id, alert.at)
-        state.pending.push({ alert, attempts: 0, next_ms: nowMs })
-        state.position = later(state.position, alert.at)
-        count += 1
+        const atMs = Date.parse(alert.at)
+        // One from the future, or without a time, must not keep others from being read.
+        if (atMs <= nowMs + AHEAD_MS) state.position = later(state.position, isoOf(atMs))
       }
-      const oldest = new Date(Date.parse(state.position) - OVERLAP_MS).toISOString()
-      for (const [id, at] of known) if (at < oldest || known.size > MAX_KNOWN) known.delete(id)
+      for (const [id] of known) if (known.size > MAX_KNOWN) known.delete(id)
       if (count > 0) await save()
       return isWhole
     },
 
-    /** The one that is due first; null: none waits. */
-    next: () =>
-      state.pending.reduce((one, other) => (one !== null && one.next_ms <= other.next_ms ? one : other), first()),
+    /** The one that is due first; null: none waits. @param {number} nowMs */
+    next(nowMs) {
+      for (const pending of state.pending) {
+        // The clock was set back since.
+        if ((pending.set_ms ?? nowMs) > nowMs + AHEAD_MS) pending.next_ms = pending.set_ms = nowMs
+      }
+      return state.pending.reduce((one, other) => (one !== null && one.next_ms <= other.next_ms ? one : other), first())
+    },
 
     /** @param {Pending} pending */
     async finish(pending) {
@@ -81,12 +100,17 @@ export async function openOutbox({ file, url, fromMs, random = Math.random }) {
      * @param {Pending} pending @param {number} nowMs @param {number} atLeastMs
      */
     async putOff(pending, nowMs, atLeastMs) {
-      const isGivenUp = nowMs - Date.parse(pending.alert.at) > GIVEN_UP_AFTER_MS
+      // By what was waited, since the clock and the alert's time may be wrong.
+      const { waited_ms: waitedMs = 0 } = pending
+      const isGivenUp = waitedMs > GIVEN_UP_AFTER_MS
       if (isGivenUp) state.pending.splice(state.pending.indexOf(pending), 1)
       // A tenth more by chance, so that what failed together is not tried together.
       const delayMs = Math.min(FIRST_RETRY_MS * 2 ** pending.attempts * (1 + random() / 10), LAST_RETRY_MS)
       pending.attempts += 1
-      pending.next_ms = nowMs + Math.max(delayMs, atLeastMs)
+      const waitMs = Math.max(delayMs, atLeastMs)
+      pending.waited_ms = waitedMs + waitMs
+      pending.next_ms = nowMs + waitMs
+      pending.set_ms = nowMs
       await save()
       return !isGivenUp
     },
@@ -104,6 +128,9 @@ export async function openOutbox({ file, url, fromMs, random = Math.random }) {
     return state.pending[0] ?? null
   }
 }
+
+/** @param {number} timeMs */
+const isoOf = (timeMs) => new Date(timeMs).toISOString()
 
 /** @param {string} one @param {string} other */
 const later = (one, other) => (one > other ? one : other)

@@ -9,6 +9,8 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is taken',
   EADDRNOTAVAIL: 'this machine has no such address',
   EACCES: 'this user may not listen on that port',
+  ENOTFOUND: 'the host name is not known',
+  EAI_AGAIN: 'the host name is not known',
 }
 
 /** What the admin port says of a path that it does not have. */
@@ -47,7 +49,9 @@ export function bind(server: Server, place: Place, options: { readonly reusePort
     server.once('error', async (error) => {
       const code = errorCode(error) ?? ''
       const isSluice = code === 'EADDRINUSE' && (await answersAsSluice(place))
-      reject(refusal(place, isSluice ? 'sluice runs here already' : (REASONS[code] ?? error.message)))
+      const port = place.settings.split(' and ')[1]
+      const here = `sluice runs here already (stop it, or set ${port})`
+      reject(refusal(place, isSluice ? here : (REASONS[code] ?? error.message)))
     })
     server.listen({ host, port, exclusive: true, ...options }, () => resolve((server.address() as AddressInfo).port))
   })

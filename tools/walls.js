@@ -1,7 +1,9 @@
-// Holds every import of src/ to the table of rooms in ARCHITECTURE.md, and prints the lines of each room, and of each folder
-// of test/ and load/. What the table does not allow is refused: a new folder is imported by nobody until it has a row.
+// Holds every import of src/ to the table of rooms in ARCHITECTURE.md, and each room to the lines of code that the table gives it,
+// and prints the lines of each room, and of each folder of test/ and load/. What the table does not allow is refused: a new folder
+// is imported by nobody until it has a row, and a room that grows has to ask for it there. With --budgets it writes today's lines
+// of code into the table, for a room that has shrunk.
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -11,10 +13,10 @@ const IMPORT =
   /(?:^|[\n;}])\s*(?:import|export)\s+(type\s)?(?:[\w*{][^'"`;]*?\sfrom\s*)?['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]/g
 
 /**
- * The table of rooms: `| room | what it holds | rooms it may import | packages it may import |`. A room after `type` gives
- * types alone.
+ * The table of rooms: `| room | what it holds | rooms it may import | packages it may import | lines of code, at most |`. A room
+ * after `type` gives types alone.
  * @param {string} page ARCHITECTURE.md
- * @returns {Map<string, { rooms: Set<string>, types: Set<string>, packages: Set<string> }>}
+ * @returns {Map<string, { rooms: Set<string>, types: Set<string>, packages: Set<string>, lines: number }>}
  */
 export function tableOf(page) {
   const lines = page.split('\n')
@@ -23,12 +25,13 @@ export function tableOf(page) {
   const table = new Map()
   for (const line of lines.slice(from + 2)) {
     if (!line.startsWith('|')) break
-    const [names, , rooms, packages] = line.split('|').slice(1)
+    const [names, , rooms, packages, lines] = line.split('|').slice(1)
     const allowed = words(rooms)
     const row = {
       rooms: new Set(allowed.filter((name) => !name.startsWith('type '))),
       types: new Set(allowed.filter((name) => name.startsWith('type ')).map((name) => name.slice('type '.length))),
       packages: new Set(words(packages)),
+      lines: Number(lines),
     }
     for (const name of words(names)) table.set(name, row)
   }
@@ -79,6 +82,37 @@ export function wallProblems(files, table) {
   return [...problems]
 }
 
+/**
+ * @param {Map<string, string>} files text by path
+ * @param {ReturnType<typeof tableOf>} table
+ * @returns {string[]} one sentence for each row whose rooms have more lines of code than it gives them
+ */
+export function budgetProblems(files, table) {
+  return rowsOf(files, table)
+    .filter(({ row, lines }) => !(lines <= row.lines))
+    .map(
+      ({ names, row, lines }) => `${names.join(', ')}: ${lines} lines of code, and ARCHITECTURE.md gives ${row.lines}`,
+    )
+}
+
+/** @param {Map<string, string>} files @param {ReturnType<typeof tableOf>} table */
+function rowsOf(files, table) {
+  return [...new Set(table.values())].map((row) => {
+    const names = [...table.keys()].filter((name) => table.get(name) === row)
+    const texts = [...files].filter(([path]) => names.includes(roomOf(path, table))).map(([, text]) => text)
+    return { names, row, lines: texts.reduce((sum, text) => sum + codeLines(text), 0) }
+  })
+}
+
+/** Without blank lines, comments and imports. @param {string} text */
+export function codeLines(text) {
+  const code = text
+    .replaceAll(/^ *\/\*[^]*?\*\/$/gm, '')
+    .replaceAll(/^ *(\/\/|--).*$/gm, '')
+    .replaceAll(/^import\s[^'"]*['"][^'"]*['"]$/gm, '')
+  return code.split('\n').filter((line) => line.trim() !== '').length
+}
+
 /** The longest room of the table that holds the file: `console/web` before `console`. A file beside the rooms is one. */
 function roomOf(path, table) {
   const parts = path.split('/').slice(1)
@@ -126,11 +160,25 @@ function printSizes(folder, files, roomIn) {
   for (const [room, lines] of rows) console.log(`${room.padEnd(width)} ${String(lines).padStart(6)} lines`)
 }
 
+/** @param {Map<string, string>} files @param {ReturnType<typeof tableOf>} table */
+function writeBudgets(files, table) {
+  const path = join(ROOT, 'ARCHITECTURE.md')
+  let page = readFileSync(path, 'utf8')
+  for (const { names, row, lines } of rowsOf(files, table)) {
+    const begin = `| ${names.map((name) => `\`${name}\``).join(', ')} |`
+    page = page.replace(/^.*$/gm, (line) => (line.startsWith(begin) ? line.replace(/[^|]*\|$/, ` ${lines} |`) : line))
+    row.lines = lines
+  }
+  writeFileSync(path, page)
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const table = tableOf(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))
   const files = readAll('src')
   const code = new Map([...files].filter(([path]) => /\.tsx?$/.test(path) && !path.includes('/assembly/')))
-  const problems = wallProblems(code, table)
+  const counted = new Map([...files].filter(([path]) => /\.(tsx?|lua)$/.test(path)))
+  if (process.argv.includes('--budgets')) writeBudgets(counted, table)
+  const problems = [...wallProblems(code, table), ...budgetProblems(counted, table)]
   printSizes('src', files, (path) => roomOf(path, table))
   for (const folder of ['test', 'load']) {
     const code = [...readAll(folder)].filter(([path]) => /\.[jt]sx?$/.test(path))

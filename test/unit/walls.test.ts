@@ -2,15 +2,15 @@
 
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { tableOf, wallProblems } from '../../tools/walls.js'
+import { budgetProblems, codeLines, tableOf, wallProblems } from '../../tools/walls.js'
 
-const PAGE = `| room of \`src/\` | holds | may import | packages |
-|---|---|---|---|
-| \`low\` | | - | - |
-| \`high\` | | \`low\` | \`pino\` |
-| \`high/web\` | | \`type low\` | - |
+const PAGE = `| room of \`src/\` | holds | may import | packages | lines of code |
+|---|---|---|---|---|
+| \`low\` | | - | - | 1 |
+| \`high\` | | \`low\` | \`pino\` | 0 |
+| \`high/web\` | | \`type low\` | - | 0 |
 
-| \`later\` | | \`low\` | - |
+| \`later\` | | \`low\` | - | 9 |
 `
 /** Uses every permission of the page. */
 const GOOD = {
@@ -50,6 +50,39 @@ it.each([
   ],
 ])('names %s', (_, files, says) => {
   expect(problemsWith(files)).toContainEqual(expect.stringContaining(says))
+})
+
+it('a room with more lines of code than its row gives it is named, and no other', () => {
+  const sizes = (files: Record<string, string>): string[] =>
+    budgetProblems(new Map(Object.entries({ ...GOOD, ...files })), tableOf(PAGE))
+  expect(sizes({})).toEqual([])
+  expect(sizes({ 'src/low/b.ts': 'export const b = 1\n' })).toEqual([
+    'low: 2 lines of code, and ARCHITECTURE.md gives 1',
+  ])
+  expect(sizes({ 'src/high/web/b.ts': 'code()\n' })).toEqual(['high/web: 1 lines of code, and ARCHITECTURE.md gives 0'])
+})
+
+it('blank lines, comments and imports are no lines of code', () => {
+  const text = `// A head.
+
+import { a } from './a.ts'
+import {
+  b,
+} from './b.ts'
+import './c.ts'
+
+/** A comment. */
+export const d = a // to the end
+
+/**
+ * Of several lines: import { x } from 'y'
+ */
+  /* another */
+  // and one
+const path = '/*' + b
+export { e } from './e.ts'
+`
+  expect(codeLines(text)).toBe(3)
 })
 
 it('a page without the table is refused', () => {

@@ -373,7 +373,9 @@ describe('a start is refused', () => {
   test('where another service shares the port among its own worker processes', async () => {
     service = await start()
     const output = await refused({ PORT: String(service.port) })
-    expect(output).toContain(`cannot listen on 127.0.0.1:${service.port}, which HOST and PORT name: the port is taken`)
+    expect(output).toContain(
+      `cannot listen on 127.0.0.1:${service.port}, which HOST and PORT name: sluice runs here already `,
+    )
     expectAccepted(await post(service, single('ak_plain')), 1)
   })
 

@@ -14,6 +14,8 @@ describe('every invariant', () => {
   it('holds over minutes, with clocks hours wrong, apps deleted and moved, and stores aged and lost', () =>
     expectSeedsToHold(lua, 'far', { from: 1, to: 25 }))
 
-  it('holds with spools, through outages of NATS of seconds to hours', () =>
-    expectSeedsToHold(lua, 'spool', { from: 6, to: 50 }))
+  // A few at a time, since each takes seconds, and a test that takes minutes is taken for one that hangs.
+  it.each([6, 15, 24, 33, 42])('holds with spools, through outages of NATS of seconds to hours: from seed %i', (from) =>
+    expectSeedsToHold(lua, 'spool', { from, to: from + 8 }),
+  )
 })

@@ -32,7 +32,7 @@ export interface OwnAnswersOptions {
   readonly refusals: RefusalSource
   readonly accepted: AcceptedCounts
   readonly bytes: Pick<StoredBytes, 'read'>
-  readonly timers: Pick<Timers, 'nowMs' | 'setImmediate'>
+  readonly timers: Pick<Timers, 'nowMs'>
 }
 
 export class OwnAnswers {
@@ -48,7 +48,7 @@ export class OwnAnswers {
       refusals: (question) =>
         refusalsPiece(refusals, question, { node: node.name, nowMs: timers.nowMs(), startedAtMs: node.startedAtMs }),
       'last hour': async ({ app }) => ({
-        ...bytesPiece(await bytes.read(app, MAX_BYTES_APPS, timers)),
+        ...bytesPiece(await bytes.read(app, MAX_BYTES_APPS)),
         ...lastHourPiece(app, accepted, refusals.rows(timers.nowMs()), timers.nowMs()),
       }),
     }

@@ -23,9 +23,7 @@ const CELLS = 60 / CELL_MINUTES
 const DAY_MINUTES = 24 * 60
 /** Beyond it, apps that stored nothing for an hour are forgotten. Only known apps are counted. */
 const MAX_APPS = 100_000
-/** Each batch that is stored looks at so many apps, until all have been looked at in its minute. */
-const APPS_A_BATCH = 32
-/** Read in one turn of the event loop: a millisecond, and some more at the first time. */
+/** Looked at in one turn of the event loop: a millisecond, and some more at the first time. */
 const SLICE_APPS = 500
 
 type Limit = Pick<App, 'appId' | 'bytesPerMinute'>
@@ -118,6 +116,7 @@ export interface StoredBytesOptions {
   readonly nowMs: () => number
   /** Nodes that take events, as last seen. */
   readonly nodes: () => number
+  readonly timers: Pick<Timers, 'setImmediate'>
 }
 
 export class StoredBytes {
@@ -126,14 +125,10 @@ export class StoredBytes {
   /** Stores that fill. */
   readonly #filling = new Set<string>()
   #held: ReadonlySet<string> = new Set()
-  /** In which those that are held were chosen. */
-  #heldMinute = 0
-  /** So many as are held, in no order: those with most of all that were looked at. */
+  /** So many as are held, in no order: those with most, of all whose bytes were compared. */
   readonly #most: AppBytes[] = []
-  #next: Iterator<AppBytes> = this.#apps.values()
-  /** In which those that are still to be looked at were counted. */
+  /** In which all were compared last, and those that are held chosen. */
   #lookMinute = 0
-  #toLookAt = 0
 
   constructor(options: StoredBytesOptions) {
     this.#options = options
@@ -161,7 +156,6 @@ export class StoredBytes {
     const count = this.#countOf(appId)
     count.store(bytes, minute)
     this.#compare(count, minute)
-    this.#lookAtSome(minute)
   }
 
   get secondsUntilRoom(): number {
@@ -183,7 +177,7 @@ export class StoredBytes {
   hold(store: string, isHeld: boolean): void {
     if (isHeld) this.#filling.add(store)
     else this.#filling.delete(store)
-    this.#chooseHeld(this.#minute())
+    void this.#lookAtAll()
   }
 
   /** Those that stored most in the last hour, for a line of the log; empty: nobody stored anything. */
@@ -199,18 +193,19 @@ export class StoredBytes {
   }
 
   /** Of one app, or (null) of those with the most of the last hour, the most first. */
-  async read(appId: string | null, mostApps: number, timers: Pick<Timers, 'setImmediate'>): Promise<BytesRead> {
-    const minute = this.#minute()
+  async read(appId: string | null, mostApps: number): Promise<BytesRead> {
     const asked = appId === null ? this.#apps.values() : [this.#apps.get(appId) ?? []].flat()
     let told: AppBytes[] = []
     let hasAll = true
-    for await (const slice of slices(asked, SLICE_APPS, timers)) {
+    for await (const slice of slices(asked, SLICE_APPS, this.#options.timers)) {
+      const minute = this.#minute()
       const least = told.length < mostApps ? -1 : told[mostApps - 1].lastHour(minute)
       const stored = slice.filter((count) => count.hasStored(minute))
       const more = stored.filter((count) => count.lastHour(minute) > least)
       hasAll &&= told.length + stored.length <= mostApps
       if (more.length > 0) told = [...told, ...more].sort(byLastHour(minute)).slice(0, mostApps)
     }
+    const minute = this.#minute()
     return { told: told.map((count) => [count.appId, count.stored(minute)]), hasAll }
   }
 
@@ -219,38 +214,36 @@ export class StoredBytes {
   }
 
   #allowed({ appId, bytesPerMinute }: Limit, minute: number): number {
-    if (this.#filling.size > 0 && minute !== this.#heldMinute) this.#chooseHeld(minute)
+    if (this.#filling.size > 0 && minute !== this.#lookMinute) void this.#lookAtAll()
     const parts = Math.min(this.#options.nodes(), MAX_NODES_SHARING) * (this.#held.has(appId) ? HELD_SHARE : 1)
     return Math.max(MIN_NODE_BYTES, Math.floor(bytesPerMinute / parts))
   }
 
-  #chooseHeld(minute: number): void {
-    this.#heldMinute = minute
-    this.#held = new Set(this.#filling.size === 0 ? [] : this.#ranked(minute).map(({ appId }) => appId))
+  /**
+   * What an app stored grows by a batch, which is compared at once; it falls as time passes, so those that are held are chosen
+   * again once all have been compared.
+   */
+  async #lookAtAll(): Promise<void> {
+    this.#lookMinute = this.#minute()
+    this.#chooseHeld()
+    for await (const slice of slices(this.#apps.values(), SLICE_APPS, this.#options.timers)) {
+      const minute = this.#minute()
+      for (const count of slice) {
+        const isIdle = count.minute !== minute && count.lastHour(minute) === 0
+        if (isIdle && this.#apps.size > MAX_APPS) this.#apps.delete(count.appId)
+        else this.#compare(count, minute)
+      }
+    }
+    this.#chooseHeld()
+  }
+
+  #chooseHeld(): void {
+    this.#held = new Set(this.#filling.size === 0 ? [] : this.#ranked(this.#minute()).map(({ appId }) => appId))
   }
 
   /** The most first. */
   #ranked(minute: number): AppBytes[] {
-    this.#lookAtSome(minute)
     return this.#most.filter((count) => count.lastHour(minute) > 0).sort(byLastHour(minute))
-  }
-
-  /** What an app stored grows by a batch, which is compared at once. It falls as time passes, so all are looked at again in each minute. */
-  #lookAtSome(minute: number): void {
-    if (minute !== this.#lookMinute) [this.#lookMinute, this.#toLookAt] = [minute, this.#apps.size]
-    for (let left = Math.min(this.#toLookAt, APPS_A_BATCH); left > 0; left--) {
-      this.#toLookAt -= 1
-      let next = this.#next.next()
-      if (next.done === true) {
-        this.#next = this.#apps.values()
-        next = this.#next.next()
-      }
-      if (next.done === true) return
-      const count = next.value
-      if (this.#apps.size > MAX_APPS && count.minute !== minute && count.lastHour(minute) === 0)
-        this.#apps.delete(count.appId)
-      else this.#compare(count, minute)
-    }
   }
 
   #compare(count: AppBytes, minute: number): void {
@@ -265,6 +258,8 @@ export class StoredBytes {
   #countOf(appId: string): AppBytes {
     let count = this.#apps.get(appId)
     if (count === undefined) {
+      const minute = this.#minute()
+      if (this.#apps.size >= MAX_APPS && minute !== this.#lookMinute) void this.#lookAtAll()
       count = new AppBytes(appId)
       this.#apps.set(appId, count)
     }

@@ -76,7 +76,7 @@ export async function startSluice(given: Config, context: SluiceContext) {
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
     const turnClock = new TurnClock(clock)
     let nodes = (): number => 1
-    const bytes = new StoredBytes({ nowMs: turnClock.nowMs, nodes: () => nodes() })
+    const bytes = new StoredBytes({ nowMs: turnClock.nowMs, nodes: () => nodes(), timers: systemTimers })
     const seen = { log, metrics, bytes, health: present, gauges: () => gauges, supervised }
     const console = await openConsole(config, seen)
     started.add(() => console.stop())

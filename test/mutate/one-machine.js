@@ -445,8 +445,8 @@ export const ONE_MACHINE = [
     name: 'b8',
     bug: 'apps that stored most are never compared anew as time passes',
     file: BYTES_FILE,
-    find: 'else this.#compare(count, minute)',
-    replace: 'else if (count.lastHour(minute) < 0) this.#compare(count, minute)',
+    find: '        else this.#compare(count, minute)\n',
+    replace: '        else if (count.lastHour(minute) < 0) this.#compare(count, minute)\n',
     tests: [BYTES],
   },
 ]

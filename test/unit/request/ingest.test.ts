@@ -11,7 +11,6 @@ import type { Wire } from '../../../src/http/wire.ts'
 import { Activity } from '../../../src/inspect/activity/activity.ts'
 import { EventTaps } from '../../../src/inspect/live/event-tap.ts'
 import { createIsoTime } from '../../../src/lib/clock.ts'
-import { systemTimers } from '../../../src/lib/timers.ts'
 import { type Admitted, type End, KEYS_FULL, type Replay } from '../../../src/limits/admission.ts'
 import type { Histogram } from '../../../src/observe/histogram.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
@@ -467,7 +466,7 @@ describe('the path of a request', () => {
       expect(stage.lines).toHaveLength(1)
       expect(used(stage)).toBe(Buffer.byteLength(stage.lines[0]))
       expect(stage.metrics.storedBytes).toBe(used(stage))
-      const { told } = await stage.bytes.read('one', 1, systemTimers)
+      const { told } = await stage.bytes.read('one', 1)
       expect(told[0][1].lastHour).toBe(used(stage))
     })
 

@@ -25,6 +25,9 @@ export const MAX_ERRORS_COUNTED = 1000
 /** Most of them in one answer, which is then smaller than 4 KB. */
 export const MAX_ERRORS_LISTED = 20
 
+/** What each node lets an app store in a minute, at least. Less would shut an app out that is held and sends large batches. */
+export const MIN_NODE_BYTES = 1024 * 1024
+
 /** How long an idempotency key is remembered after its acceptance. */
 export const IDEMPOTENCY_WINDOW_SECONDS = 300
 export const MAX_APP_ID_CHARACTERS = 64

@@ -7,6 +7,7 @@ import {
   PROBLEMS,
   type Problem,
   type ProblemRow,
+  problemOfRow,
   type Said,
 } from '../contract/admin/problems.ts'
 
@@ -79,11 +80,12 @@ export function portalProblem<Name extends PortalProblem>(
 }
 
 function problemBy(
-  [status, standard, own]: ProblemRow,
+  row: ProblemRow,
   error: Problem | PortalProblem,
-  [message = standard, headers = own]: Readonly<Partial<Said<ProblemRow>>>,
+  [message, headers = row[2]]: Readonly<Partial<Said<ProblemRow>>>,
 ): Answer {
-  return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
+  const { status, json } = problemOfRow(row, error, message)
+  return answered(status, JSON_TYPE, `${json}\n`, headers)
 }
 
 /** `methods` without HEAD, which each path with GET has. */

@@ -3,14 +3,7 @@
 
 import type { App, AppDirectory } from '../apps/app.ts'
 import type { LastHourPiece } from '../contract/admin/peers.ts'
-import {
-  PORTAL_PROBLEMS,
-  type PortalProblem,
-  PROBLEMS,
-  type Problem,
-  type ProblemRow,
-  type Said,
-} from '../contract/admin/problems.ts'
+import { PORTAL_PROBLEMS, type PortalProblem, PROBLEMS, problemOf } from '../contract/admin/problems.ts'
 import type { InquiryName } from '../contract/admin/words.ts'
 import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import { isUuid } from '../contract/ids.ts'
@@ -310,12 +303,6 @@ function namesNoApp(verdict: Violations): boolean {
   if (verdict.code !== 'validation_failed' || verdict.appKey !== null) return false
   const [{ path, message }] = verdict.found
   return path === 'app_key' && message === 'required'
-}
-
-export function problemOf<Name extends Problem>(error: Name, ...said: Said<(typeof PROBLEMS)[Name]>): InquiryAnswer {
-  const [status, standard]: ProblemRow = PROBLEMS[error]
-  const [message = standard] = said
-  return { status, json: JSON.stringify({ error, message }) }
 }
 
 /** The portal has no word for it: whoever asks there has a key of the app. */

@@ -86,10 +86,10 @@ function lastHourPiece(
   }
 }
 
-function bytesPiece({ told, hasAll }: BytesRead): Pick<LastHourPiece, 'bytes' | 'bytes_has_all'> {
+function bytesPiece({ apps, hasAll }: BytesRead): Pick<LastHourPiece, 'bytes' | 'bytes_has_all'> {
   return {
     bytes: Object.fromEntries(
-      told.map(([appId, { lastHour, today, highestMinute }]) => [appId, [lastHour, today, highestMinute]]),
+      apps.map(([appId, { lastHour, today, highestMinute }]) => [appId, [lastHour, today, highestMinute]]),
     ),
     bytes_has_all: hasAll,
   }

@@ -2,6 +2,7 @@
 // a body, so without this a queue could be filled within any plan. Each node counts for itself, in memory.
 
 import type { App } from '../apps/app.ts'
+import { MIN_NODE_BYTES } from '../contract/bounds.ts'
 import type { WindowView } from '../contract/outcome.ts'
 import { formatBytes } from '../lib/format.ts'
 import { slices } from '../lib/slices.ts'
@@ -9,9 +10,6 @@ import { MINUTE_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 import { isNear, secondsBetween } from './limiter.ts'
 
-const MIB = 1024 * 1024
-/** What a node allows in a minute, however many there are. Less would shut an app out that is held and sends large batches. */
-const MIN_NODE_BYTES = MIB
 /** Behind a balancer an app's requests need not reach more nodes than these. */
 const MAX_NODES_SHARING = 4
 /** While a store fills, so many apps are held to this part of their bytes. */
@@ -38,7 +36,7 @@ export interface BytesStored {
 
 /** `hasAll`: no other app stored anything. */
 export interface BytesRead {
-  readonly told: readonly (readonly [appId: string, stored: BytesStored])[]
+  readonly apps: readonly (readonly [appId: string, stored: BytesStored])[]
   readonly hasAll: boolean
 }
 
@@ -195,18 +193,18 @@ export class StoredBytes {
   /** Of one app, or (null) of those with the most of the last hour, the most first. */
   async read(appId: string | null, mostApps: number): Promise<BytesRead> {
     const asked = appId === null ? this.#apps.values() : [this.#apps.get(appId) ?? []].flat()
-    let told: AppBytes[] = []
+    let found: AppBytes[] = []
     let hasAll = true
     for await (const slice of slices(asked, SLICE_APPS, this.#options.timers)) {
       const minute = this.#minute()
-      const least = told.length < mostApps ? -1 : told[mostApps - 1].lastHour(minute)
+      const least = found.length < mostApps ? -1 : found[mostApps - 1].lastHour(minute)
       const stored = slice.filter((count) => count.hasStored(minute))
       const more = stored.filter((count) => count.lastHour(minute) > least)
-      hasAll &&= told.length + stored.length <= mostApps
-      if (more.length > 0) told = [...told, ...more].sort(byLastHour(minute)).slice(0, mostApps)
+      hasAll &&= found.length + stored.length <= mostApps
+      if (more.length > 0) found = [...found, ...more].sort(byLastHour(minute)).slice(0, mostApps)
     }
     const minute = this.#minute()
-    return { told: told.map((count) => [count.appId, count.stored(minute)]), hasAll }
+    return { apps: found.map((count) => [count.appId, count.stored(minute)]), hasAll }
   }
 
   #minute(): number {

@@ -45,10 +45,10 @@ export class LineWriter {
   /** The write to a file that a thread does now. */
   #underWay: { readonly lines: number; readonly sinceMs: number } | null = null
 
-  /** `tell` writes a line that says how many were dropped, with `write`. */
-  constructor(fd: number, tell: (dropped: number) => void) {
+  /** `report` writes a line that says how many were dropped, with `write`. */
+  constructor(fd: number, report: (dropped: number) => void) {
     this.#output = openOutput(fd)
-    this.#report = tell
+    this.#report = report
   }
 
   get dropped(): number {

@@ -79,6 +79,7 @@ export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers
             })
           } catch {
             // Whoever writes a line has other work to do.
+            isKept = false
             write.call(this, {}, 'a line of the log was lost: what it should show cannot be read')
           }
         },

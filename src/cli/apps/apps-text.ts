@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PlanName } from '../../apps/app.ts'
 import type { ReadKeyRecord } from '../../apps/app-record.ts'
+import { MIN_NODE_BYTES } from '../../contract/bounds.ts'
 import type { Draft } from '../../records/app-draft.ts'
 import type { ReadKeyProblem, RotationResult } from '../../records/app-keys.ts'
 import { formatCount } from '../table.ts'
@@ -11,9 +12,6 @@ import { monthText } from '../windows.ts'
 
 /** Keys have sentences of their own. */
 const NOT_PRINTED: ReadonlySet<string> = new Set(['app_id', 'app_key', 'previous_keys', 'read_keys'])
-
-/** A node's share of an app's bytes of the minute is never smaller. */
-const LEAST_NODE_BYTES = 1024 * 1024
 
 export function addedText(record: Draft): string {
   return `app ${String(record.app_id)}: added, ${kindText(record)}${leastBytesText(record)}\n`
@@ -29,8 +27,8 @@ export function changedText(before: Draft, after: Draft): string {
 }
 
 function leastBytesText({ bytes_per_minute: bytes }: Draft): string {
-  const isSmall = typeof bytes === 'number' && bytes < LEAST_NODE_BYTES
-  return isSmall ? `; but each node lets it store at least ${formatCount(LEAST_NODE_BYTES)} bytes a minute` : ''
+  const isSmall = typeof bytes === 'number' && bytes < MIN_NODE_BYTES
+  return isSmall ? `; but each node lets it store at least ${formatCount(MIN_NODE_BYTES)} bytes a minute` : ''
 }
 
 export function removedText(appId: string): string {

@@ -69,3 +69,12 @@ export const PORTAL_PROBLEMS = {
 
 export type Problem = keyof typeof PROBLEMS
 export type PortalProblem = keyof typeof PORTAL_PROBLEMS
+
+/** An answer with the error, without the headers of its row. */
+export function problemOf<Name extends Problem>(error: Name, ...[message]: Said<(typeof PROBLEMS)[Name]>) {
+  return problemOfRow(PROBLEMS[error], error, message)
+}
+
+export function problemOfRow([status, standard]: ProblemRow, error: Problem | PortalProblem, message = standard) {
+  return { status, json: JSON.stringify({ error, message }) }
+}

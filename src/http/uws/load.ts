@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { errorCode, errorMessage, StartError } from '../../lib/errors.ts'
+import { isOlderVersion } from '../../lib/version.ts'
 
 const PACKAGE = 'uWebSockets.js'
 const ENGINE = `the HTTP engine (${PACKAGE})`
@@ -21,6 +22,8 @@ export const NODE_OF_ABI: Readonly<Record<string, number>> = {
   147: 26,
 }
 const BINARY_NAME = /^uws_([a-z\d]+)_([a-z\d]+)_(\d+)\.node$/
+/** What the engine wants on Node 22 and later, and who has it. */
+const NEW_GLIBC = '2.38'
 const NEW_GLIBC_SYSTEMS = 'Debian 13, Ubuntu 24.04 or later'
 
 export const OLD_ENGINE_WARNING =
@@ -81,8 +84,9 @@ export function explainMissing(cause: string, machine: Machine): string {
     return `${ENGINE} has no binary for ${place}; it has some for ${places.join(', ')}`
   }
   if (!here.some((binary) => binary.abi === abi)) {
+    const isOld = platform === 'linux' && isOlderVersion(glibc ?? '', NEW_GLIBC)
     const nodes = here.map((binary) => binary.node).toSorted((one, other) => one - other)
-    return `${ENGINE} has no binary for Node ${nodeVersion} on ${place}; it has one for each of Node ${nodes.join(', ')}: use Node 24`
+    return `${ENGINE} has no binary for Node ${nodeVersion} on ${place}; it has one for each of Node ${nodes.join(', ')}: use Node 24${isOld ? ` on ${NEW_GLIBC_SYSTEMS}` : ''}`
   }
   return `${ENGINE} does not load on Node ${nodeVersion}, ${place}: ${cause.trim().split('\n').at(-1)}`
 }

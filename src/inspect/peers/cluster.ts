@@ -3,10 +3,10 @@
 
 import type { NodeReport } from '../../contract/admin/now.ts'
 import type { LastHourPiece, Pieces, Questions } from '../../contract/admin/peers.ts'
+import { problemOf } from '../../contract/admin/problems.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { OnPeerMessage, Peers } from '../../nats/peers.ts'
 import type { Inquiries, Inquiry, InquiryAnswer } from '../inquiries.ts'
-import { problemOf } from '../inquiries.ts'
 import type { SilentNode } from '../now/now.ts'
 import type { Answers, Ask, OwnAnswers, QuestionName } from '../questions.ts'
 import { isAsk, isHere, isInbox, isInquiry, isPiece, isSessionEnded } from './peer-checks.ts'
@@ -239,14 +239,14 @@ function shorter<T>(list: readonly T[]): readonly T[] {
 
 /** Of an app that is left out nothing is known, so nothing of it is left. */
 function ofFewerApps({ accepted, recent, refused, bytes = {} }: LastHourPiece): LastHourPiece {
-  const told = new Set(shorter(Object.keys(accepted)))
-  const ofTold = <T>(counts: Readonly<Record<string, T>>): Record<string, T> =>
-    Object.fromEntries(Object.entries(counts).filter(([appId]) => told.has(appId)))
+  const left = new Set(shorter(Object.keys(accepted)))
+  const ofLeft = <T>(counts: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(Object.entries(counts).filter(([appId]) => left.has(appId)))
   const stored = Object.entries(bytes).toSorted(([, [one]], [, [other]]) => other - one)
   return {
-    accepted: ofTold(accepted),
-    recent: ofTold(recent),
-    refused: ofTold(refused),
+    accepted: ofLeft(accepted),
+    recent: ofLeft(recent),
+    refused: ofLeft(refused),
     has_all: false,
     bytes: Object.fromEntries(shorter(stored)),
     bytes_has_all: false,

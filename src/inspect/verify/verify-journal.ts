@@ -39,7 +39,7 @@ export async function verifyJournal(
   const reading = await readSnapshot(dirname(directory))
   if (reading?.kind === 'problem') found.add('snapshot', dirname(directory), null, reading.problem)
   const covered = reading?.kind === 'read' ? reading.snapshot.position : null
-  for (const gap of await missingFrom(segments, { covered, checks, disk: realDisk }))
+  for (const gap of await missingFrom(segments, { directory, covered, checks, disk: realDisk }))
     found.add('gap', directory, null, gap)
   await verifySegments(segments, found, options, { checks, isSpool })
 }

@@ -1,6 +1,5 @@
 // Finds gaps in a journal, where records were stored and are missing now. The service starts anyway and logs them.
 
-import { dirname } from 'node:path'
 import type { Crc32c } from '../../lib/crc32c.ts'
 import type { Disk } from './disk.ts'
 import {
@@ -17,8 +16,7 @@ import { committedEnd, idsEnd } from './side-reader.ts'
 const MAX_SENTENCES = 10
 
 export interface GapOptions {
-  /** Absent: that of the first segment. */
-  readonly directory?: string
+  readonly directory: string
   /** The position of the last snapshot. */
   readonly covered: JournalPosition | null
   readonly checks: Crc32c
@@ -30,8 +28,7 @@ export async function missingFrom(
   segments: readonly Segment[],
   { directory, covered, checks, disk }: GapOptions,
 ): Promise<string[]> {
-  const folder = directory ?? (segments.length === 0 ? null : dirname(segments[0].path))
-  const unread = folder === null ? [] : await unreadIn(folder, segments, disk)
+  const unread = await unreadIn(directory, segments, disk)
   const found = unread.map(({ path }) => `${path} ${NO_FILE}`)
   for (const [index, segment] of segments.slice(1).entries()) {
     const before = segments[index]

@@ -12,8 +12,6 @@ const MAX_NOTICES = 16
 export class StreamState {
   /** Connected, but messages are not acknowledged. */
   isSilent = false
-  /** false from a silence until the next acknowledgement: a look that finds the stream does not end the silence. */
-  isAcknowledging = true
   /** It has been connected to an existing stream at least once. */
   hasBeenUp = false
   /** Since when it takes nothing, by the monotonic clock; infinite: it does. After a silence only an acknowledgement ends this. */
@@ -34,6 +32,8 @@ export class StreamState {
   /** Notices given since it was last up. */
   readonly #given = new Set<string>()
   #wasUp = false
+  /** false from a silence until the next acknowledgement: a look that finds the stream does not end the silence. */
+  #isAcknowledging = true
   #hasReportedTooLarge = false
 
   /** `isSpooled`: a spool keeps what is not taken. */
@@ -51,6 +51,11 @@ export class StreamState {
     if (this.#unsafe !== null) return { state: 'refusing', reason: this.#unsafe }
     if (this.#refusal !== null) return { state: this.#isFull ? 'full' : 'refusing', reason: this.#refusal }
     return { state: this.#isStreamKnown ? 'ok' : 'starting', reason: null }
+  }
+
+  /** false: an acknowledgement is owed, since the last silence. */
+  get isAcknowledging(): boolean {
+    return this.#isAcknowledging
   }
 
   /** A full stream refuses messages, but it is up. */
@@ -78,7 +83,7 @@ export class StreamState {
   connected(): void {
     this.#isConnected = true
     this.isSilent = false
-    this.isAcknowledging = true
+    this.#isAcknowledging = true
     this.#streamProblem = null
     this.#isStreamKnown = false
     this.#refusal = null
@@ -133,7 +138,7 @@ export class StreamState {
     // The common case, which must be cheap.
     if (refusal === this.#refusal && this.#wasUp && !this.isSilent) return
     this.isSilent = false
-    this.isAcknowledging = true
+    this.#isAcknowledging = true
     this.#streamProblem = null
     this.#isStreamKnown = true
     this.hasBeenUp ||= this.#unsafe === null
@@ -145,7 +150,7 @@ export class StreamState {
   /** `sinceMs`: nothing that was sent since then was acknowledged. */
   silent(sinceMs: number): void {
     this.isSilent = true
-    this.isAcknowledging = false
+    this.#isAcknowledging = false
     this.awaySinceMs = Math.min(this.awaySinceMs, sinceMs)
     this.#notify()
   }
@@ -162,10 +167,10 @@ export class StreamState {
 
   #notify(): void {
     const { status } = this
-    if (this.isUp && this.isAcknowledging) this.awaySinceMs = Number.POSITIVE_INFINITY
+    if (this.isUp && this.#isAcknowledging) this.awaySinceMs = Number.POSITIVE_INFINITY
     else this.awaySinceMs = Math.min(this.awaySinceMs, this.#monotonicMs())
     if (status.state === 'ok') {
-      if (!this.isAcknowledging) return
+      if (!this.#isAcknowledging) return
       if (!this.#wasUp) this.#onNotice('NATS: connected', 'info')
       this.#wasUp = true
       this.#given.clear()

@@ -25,6 +25,12 @@ describe('the message for an engine that does not load', () => {
     )
   })
 
+  it('says which systems Node 24 has one for, where this one is too old for it', () => {
+    expect(explainMissing(NOT_FOUND, { ...NODE_26, glibc: '2.36' })).toMatch(
+      /: use Node 24 on Debian 13, Ubuntu 24\.04 or later$/,
+    )
+  })
+
   it('lists only the versions for this system and processor', () => {
     const machine = { ...NODE_26, arch: 'arm' }
     expect(explainMissing(NOT_FOUND, machine)).toContain('Node 26.10.0 on linux arm; it has one for each of Node 20:')

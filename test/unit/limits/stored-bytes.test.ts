@@ -38,7 +38,7 @@ class Stage {
   }
 
   async read(appId: string): Promise<BytesStored | undefined> {
-    return (await this.bytes.read(appId, 1)).told[0]?.[1]
+    return (await this.bytes.read(appId, 1)).apps[0]?.[1]
   }
 }
 
@@ -145,7 +145,7 @@ describe('the bytes of a minute', () => {
 })
 
 describe('what was stored', () => {
-  test('is told of the last hour, of today and of the highest minute of today', async () => {
+  test('is known for the last hour, for today and for the highest minute of today', async () => {
     const stage = new Stage()
     stage.store('shop', 100)
     stage.nowMs += 10 * MINUTE_MS
@@ -187,7 +187,7 @@ describe('what was stored', () => {
     expect(await stage.read('shop')).toMatchObject({ lastHour: 110, today: 110 })
   })
 
-  test('is told of so many apps as are asked for, the most of the last hour first', async () => {
+  test('is read of so many apps as are asked for, the most of the last hour first', async () => {
     const stage = new Stage()
     const stored = [
       ['b', 2],
@@ -196,23 +196,23 @@ describe('what was stored', () => {
     ] as const
     for (const [appId, bytes] of stored) stage.store(appId, bytes)
     const read = async (mostApps: number) => {
-      const { told, hasAll } = await stage.bytes.read(null, mostApps)
-      return [told.map(([appId]) => appId).join(' '), hasAll]
+      const { apps, hasAll } = await stage.bytes.read(null, mostApps)
+      return [apps.map(([appId]) => appId).join(' '), hasAll]
     }
     expect([await read(2), await read(3)]).toEqual([
       ['__proto__ c', false],
       ['__proto__ c b', true],
     ])
-    expect(await stage.bytes.read('nope', 1)).toEqual({ told: [], hasAll: true })
+    expect(await stage.bytes.read('nope', 1)).toEqual({ apps: [], hasAll: true })
   })
 
   test('of many apps is the most of them all, read in short turns of the event loop', async () => {
     const stage = new Stage()
     const sizes = fc.sample(fc.integer({ min: 1, max: 1e6 }), { numRuns: 20_000, seed: 1 })
     for (const [at, bytes] of sizes.entries()) stage.store(`app-${at}`, bytes)
-    const { told, hasAll } = await stage.bytes.read(null, 1000)
+    const { apps, hasAll } = await stage.bytes.read(null, 1000)
     const most = sizes.toSorted((one, other) => other - one).slice(0, 1000)
-    expect([told.map(([, { lastHour }]) => lastHour), hasAll]).toEqual([most, false])
+    expect([apps.map(([, { lastHour }]) => lastHour), hasAll]).toEqual([most, false])
     expect(stage.turns).toBeGreaterThanOrEqual(39)
   })
 
@@ -272,8 +272,8 @@ describe('while a store fills', () => {
           const most = [...sums.values()].filter((sum) => sum > 0).toSorted((one, other) => other - one)
           stage.bytes.hold('the journal', true)
           await compared()
-          const told = stage.bytes.mostText().match(/[\d.]+ (?:B|KiB)/g) ?? []
-          expect(told).toEqual(most.slice(0, 3).map(formatBytes))
+          const named = stage.bytes.mostText().match(/[\d.]+ (?:B|KiB)/g) ?? []
+          expect(named).toEqual(most.slice(0, 3).map(formatBytes))
         }
       }),
     )

@@ -466,8 +466,8 @@ describe('the path of a request', () => {
       expect(stage.lines).toHaveLength(1)
       expect(used(stage)).toBe(Buffer.byteLength(stage.lines[0]))
       expect(stage.metrics.storedBytes).toBe(used(stage))
-      const { told } = await stage.bytes.read('one', 1)
-      expect(told[0][1].lastHour).toBe(used(stage))
+      const { apps } = await stage.bytes.read('one', 1)
+      expect(apps[0][1].lastHour).toBe(used(stage))
     })
 
     it.each([

@@ -5,9 +5,8 @@ import { resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { PORTAL_PROBLEMS, PROBLEMS, type ProblemRow } from '../../../../src/contract/admin/problems.ts'
+import { PORTAL_PROBLEMS, PROBLEMS, type ProblemRow, problemOf } from '../../../../src/contract/admin/problems.ts'
 import { type Answer, portalProblem, problem } from '../../../../src/http/admin-routes.ts'
-import { problemOf } from '../../../../src/inspect/inquiries.ts'
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { responses?: Readonly<Record<string, unknown>> }>>>>

@@ -40,7 +40,7 @@ it('whoever names the last one that is known gets those since, and what was stor
   expect(await after('7')).toEqual({ mistake: 'after: must be the id of an alert' })
 })
 
-it('nobody is told of alerts that are older than 35 days, whatever is asked for', async () => {
+it('no answer has alerts that are older than 35 days, whatever is asked for', async () => {
   const all = ['2026-10-20T10:00:00.000Z', '2026-10-20T10:00:00.001Z'].map((at, number) =>
     anAlert({ id: id(number), at }),
   )

@@ -1,12 +1,13 @@
 // `sluice tail` over a real NATS: what it prints, that the stream does not notice it, and how it takes outages.
 
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
+import { readQueue } from '../../src/inspect/find/queue-lines.ts'
 import { PROBE_SUBJECT, subjectOf } from '../../src/queue/stream/stream.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
@@ -205,6 +206,31 @@ describe('following', () => {
     await store([messageOf('demo', '[{"n":1}]'), messageOf('demo', '[{"n":2}]')])
     await eventually('both are shown', () => command.stdout().includes('"n":2'))
     expect(command.stdout()).toMatch(/"n":1[^]*"n":2/)
+  })
+
+  test('misses nothing of a stream that is made between its look and its reading', async () => {
+    const { subject, text } = messageOf('demo', '[{"n":1}]')
+    const program = `import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+      import { connect } from '@nats-io/transport-node'
+      const [servers, subject, text] = process.argv.slice(1)
+      const connection = await connect({ servers })
+      const manager = await jetstreamManager(connection)
+      await manager.streams.add({ name: 'SLUICE_EVENTS', subjects: ['sluice.events.>'] })
+      await jetstream(connection).publish(subject, text)
+      await connection.close()`
+    const over = new AbortController()
+    const access = { url: nats.url, urlFile: null, credsFile: null, caFile: null, certFile: null, keyFile: null }
+    const place = { dataDirectory: '', nats: access, partitions: PARTITIONS, spool: null }
+    const options = { fromStart: false, follow: true, appId: undefined, signal: over.signal }
+    // It reads on only once this has ended.
+    const onNotice = (): void =>
+      void execFileSync(process.execPath, ['--input-type=module', '-e', program, nats.url, subject, text])
+    const lines = readQueue(place, { ...options, onNotice })
+    const endsAt = setTimeout(() => over.abort(), 5000)
+    const first = await lines.next()
+    clearTimeout(endsAt)
+    over.abort()
+    expect(String(first.value)).toBe(text.trimEnd())
   })
 
   test('is left by Ctrl-C also while NATS is frozen', async () => {

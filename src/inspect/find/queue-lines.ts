@@ -40,10 +40,11 @@ async function* journalLines(dataDirectory: string, options: ReadQueueOptions): 
 
 async function* streamLines(access: NatsAccess, partitions: number, options: ReadQueueOptions): AsyncGenerator<Buffer> {
   const { fromStart, follow, signal, onNotice } = options
-  const subject = await lookAtStream(access, partitions, options)
+  const { isThere, subject } = await lookAtStream(access, partitions, options)
   const messages = readStream({
     nats: access,
-    from: fromStart ? 'start' : 'end',
+    // Of a stream that is made after the look all is new.
+    from: fromStart || !isThere ? 'start' : 'end',
     follow,
     signal,
     onNotice,
@@ -56,20 +57,21 @@ async function* streamLines(access: NatsAccess, partitions: number, options: Rea
   }
 }
 
-/** Reports a stream that does not exist. Returns the one subject that is enough to read; null: read all. */
+/** Reports a stream that does not exist. `subject`: the one that is enough to read; null: read all. */
 async function lookAtStream(
   access: NatsAccess,
   partitions: number,
   { appId, onNotice }: ReadQueueOptions,
-): Promise<string | null> {
+): Promise<{ readonly isThere: boolean; readonly subject: string | null }> {
   try {
     const connection = await connectNats(access)
     try {
       const report = await describeStream(connection)
       if (report.kind === 'unreadable') throw new StartError(`the stream cannot be read: ${report.reason}`)
       if (report.kind === 'absent') onNotice(`there is no stream ${EVENTS_STREAM} yet`)
-      if (report.kind === 'absent' || appId === undefined) return null
-      return await subjectOfApp(connection, appId, partitions)
+      const isThere = report.kind !== 'absent'
+      const isForAll = !isThere || appId === undefined
+      return { isThere, subject: isForAll ? null : await subjectOfApp(connection, appId, partitions) }
     } finally {
       await connection.close()
     }

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { parse } from 'yaml'
+import { MAX_BODY_BYTES, MAX_EVENTS } from '../../src/contract/bounds.ts'
 import { foreignPage } from '../../src/contract/outcome.ts'
 import type { Behaviour, Request } from './support/double.ts'
 import { createRig, trackMany } from './support/rig.ts'
@@ -19,15 +20,35 @@ const BACKOFF_MS = 2250
 /** The examples of openapi.yaml name the events 3 and 7. */
 const EVENTS = 8
 
+/** What of an answer, or of its batch, a row wants beside the status. */
+type Condition =
+  | { readonly header: string; readonly value: string }
+  | { readonly member: string; readonly value?: string }
+  | { readonly events_above: number | string }
+
 interface Row {
   readonly status: string
   readonly code?: string
-  readonly when?: string
-  readonly batch: 'stored' | 'keep' | 'drop' | 'drop the events of `invalid_events`' | 'halve'
-  readonly again: 'never' | 'at once' | 'after Retry-After' | 'with backoff' | 'with backoff, after Retry-After'
+  readonly when?: Condition
+  readonly action: 'done' | 'drop' | 'drop_events' | 'keep' | 'wait'
+  readonly header?: string
+  readonly split?: 'halves'
+  readonly retry?: 'at_once' | 'header' | 'backoff'
   readonly key?: 'same' | 'new'
   readonly report?: string
   readonly tell?: string
+}
+
+/** Each action with the members that say what it wants, and no others but `tell` beside them. */
+const MEMBERS: Record<Row['action'], readonly (readonly string[])[]> = {
+  done: [[]],
+  drop: [['report']],
+  drop_events: [['key', 'report', 'retry']],
+  keep: [
+    ['key', 'retry'],
+    ['key', 'retry', 'split'],
+  ],
+  wait: [['header', 'key', 'retry']],
 }
 
 interface Documented {
@@ -35,9 +56,15 @@ interface Documented {
 }
 type Example = { readonly error?: string; readonly message?: string; readonly deduplicated?: boolean }
 
-const { 'x-sdk': ROWS, responses } = (
+const {
+  'x-sdk': ROWS,
+  'x-sdk-rules': RULES,
+  responses,
+} = (
   parse(readFileSync(resolve(ROOT, 'openapi.yaml'), 'utf8')) as {
-    paths: { '/api/v1/events': { post: { 'x-sdk': Row[]; responses: Record<string, Documented> } } }
+    paths: {
+      '/api/v1/events': { post: { 'x-sdk': Row[]; 'x-sdk-rules': object; responses: Record<string, Documented> } }
+    }
   }
 ).paths['/api/v1/events'].post
 
@@ -47,14 +74,24 @@ const EXAMPLES = Object.entries(responses).flatMap(([status, { content }]) => {
   return Object.values(examples).map(({ value }) => ({ status, value }))
 })
 
+function inWords(when: Condition): string {
+  if ('header' in when) return `\`${when.header}: ${when.value}\``
+  if ('member' in when)
+    return when.value === undefined ? `with \`${when.member}\`` : `\`${when.member}\` is \`${when.value}\``
+  return when.events_above === 1 ? 'two events or more' : `more events than \`${when.events_above}\``
+}
+
 function nameOf({ status, code, when }: Row): string {
-  return [status, code && `\`${code}\``, when && `(${when})`].filter(Boolean).join(' ')
+  const statuses: Record<string, string> = { '4XX': 'another 4xx', none: 'no answer', default: 'any other' }
+  return [statuses[status] ?? status, code && `\`${code}\``, when && `(${inWords(when)})`].filter(Boolean).join(' ')
 }
 
 function lineOf(row: Row): string {
-  const again = row.key === undefined ? row.again : `${row.again}, ${row.key} key`
+  const header = row.header && `\`${row.header}\``
+  const action = [`\`${row.action}\``, header, row.split && `in ${row.split}`].filter(Boolean).join(', ')
+  const retry = [row.retry?.replace('_', ' '), row.key && `${row.key} key`].filter(Boolean).join(', ')
   const report = row.report === undefined ? '' : `\`${row.report}\``
-  return `| ${[nameOf(row), row.batch, again, report, row.tell ?? ''].join(' | ')} |`.replaceAll(/ {2,}/g, ' ')
+  return `| ${[nameOf(row), action, retry, report, row.tell ?? ''].join(' | ')} |`.replaceAll(/ {2,}/g, ' ')
 }
 
 /** An answer as openapi.yaml has it for this status and code. */
@@ -71,54 +108,46 @@ function answerOf(
 /** As the service says it. */
 const pageRefusal = foreignPage('https://shop.example.com') as { readonly reason: string }
 
+const foreign = (...statuses: number[]): Behaviour[] => statuses.map((status) => ({ status, body: 'a proxy says so' }))
+
 /** Whatever brings this row about. */
 function behavioursOf(row: Row): Behaviour[] {
-  const hasInvalidEvents = (example: Example): boolean => 'invalid_events' in example
-  const isReplay = ({ deduplicated = false }: Example): boolean => deduplicated
-  const statuses = (...list: number[]): Behaviour[] => list.map((status) => ({ status, body: 'a proxy says so' }))
-  switch (row.when) {
-    case undefined: {
-      const seconds = row.again === 'with backoff, after Retry-After' ? [1, RETRY_AFTER_SECONDS] : [RETRY_AFTER_SECONDS]
-      return seconds.map((wait) => answerOf(row, { 'Retry-After': String(wait) }, (example) => !isReplay(example)))
-    }
-    case '`deduplicated`, without `Sluice-Replay` or with `same` or `unknown`':
-      return [{}, { 'Sluice-Replay': 'same' }, { 'Sluice-Replay': 'unknown' }].map((headers) =>
-        answerOf(row, headers, isReplay),
-      )
-    case '`deduplicated`, with `Sluice-Replay: other`':
-      return [answerOf(row, { 'Sluice-Replay': 'other' }, isReplay)]
-    case 'with `invalid_events`':
-      return [answerOf(row, {}, hasInvalidEvents)]
-    case 'without `invalid_events`':
-      return [answerOf(row, {}, (example) => !hasInvalidEvents(example))]
-    case '`reason` is `origin`':
-      return [
-        {
-          status: 401,
-          body: { error: 'invalid_app_key', message: 'its words may change', reason: pageRefusal.reason },
-        },
-      ]
-    case 'two events or more':
-    case 'one event':
-      return [answerOf(row, {})]
-    case 'more events than `X-RateLimit-Limit`':
-      return [answerOf(row, { 'Retry-After': String(RETRY_AFTER_SECONDS), 'X-RateLimit-Limit': String(EVENTS / 2) })]
-    case 'no answer within 30 s, or no connection':
-      return ['unreachable', 'lose answer', 'hang']
-    case 'not from sluice':
-      return row.status === '403' ? statuses(403) : statuses(200, 204, 302, 408, 500, 502, 504)
-    case 'not from sluice, but for 408':
-      return statuses(409, 410, 418, 431, 451)
-    default:
-      throw new Error(`a row that no test brings about: ${row.when}`)
+  const { status, code, when, header } = row
+  if (status === 'none') return ['unreachable', 'lose answer', 'hang']
+  if (status === '4XX') return foreign(409, 410, 418, 431, 451)
+  if (status === 'default') return foreign(200, 204, 302, 500, 502, 504)
+  if (status === '202') {
+    if (when !== undefined) return [answerOf(row, { 'Sluice-Replay': 'other' }, isReplay)]
+    const replays = [{}, { 'Sluice-Replay': 'same' }, { 'Sluice-Replay': 'unknown' }]
+    return [
+      answerOf(row, {}, (example) => !isReplay(example)),
+      ...replays.map((headers) => answerOf(row, headers, isReplay)),
+    ]
   }
+  // Not from sluice.
+  if (code === undefined) return foreign(Number(status))
+  if (header !== undefined)
+    return (row.retry === 'backoff' ? [1, RETRY_AFTER_SECONDS] : [RETRY_AFTER_SECONDS]).map((wait) =>
+      answerOf(row, { [header]: String(wait) }),
+    )
+  if (when !== undefined && 'member' in when && when.value !== undefined)
+    return [{ status: 401, body: { error: code, message: 'its words may change', reason: pageRefusal.reason } }]
+  if (when !== undefined && 'events_above' in when && typeof when.events_above === 'string')
+    return [answerOf(row, { 'Retry-After': String(RETRY_AFTER_SECONDS), [when.events_above]: String(EVENTS / 2) })]
+  const hasMember = (example: Example): boolean => 'invalid_events' in example
+  return [answerOf(row, {}, (example) => status !== '400' || hasMember(example) === (when !== undefined))]
 }
+
+const isReplay = ({ deduplicated = false }: Example): boolean => deduplicated
+
+/** Of a 413, which has a row for one event. */
+const eventsOf = ({ status, when }: Row): number => (status === '413' && when === undefined ? 1 : EVENTS)
 
 /** The first request is answered so, and each one after it as a service that is well does. */
 async function play(row: Row, behaviour: Behaviour) {
   const { client, timers, double, dropped } = createRig()
   double.behave(behaviour)
-  trackMany(client, row.when === 'one event' ? 1 : EVENTS)
+  trackMany(client, eventsOf(row))
   await timers.pass(HOUR_MS)
   return { requests: double.requests, storedIds: double.storedIds(), dropped }
 }
@@ -128,19 +157,18 @@ function expectBatch(row: Row, { requests, storedIds, dropped }: Awaited<ReturnT
   const all = first.body.events.map((event) => event.event_id)
   const droppedIds = dropped.flatMap(({ ids }) => ids)
   expect(dropped.map(({ reason }) => reason)).toEqual(row.report === undefined ? [] : [row.report])
-  switch (row.batch) {
-    case 'stored':
+  if (row.split !== undefined) expect(later.map(({ body }) => body.events.length)).toEqual([EVENTS / 2, EVENTS / 2])
+  switch (row.action) {
+    case 'done':
       return expect(droppedIds).toEqual([])
     case 'drop':
       return expect(droppedIds).toEqual(all)
-    case 'drop the events of `invalid_events`':
+    case 'drop_events':
       expect(droppedIds).toEqual([all[3], all[7]])
       return expect(storedIds).toEqual(all.filter((id) => !droppedIds.includes(id)))
-    case 'halve':
-      expect(later.map(({ body }) => body.events.length)).toEqual([EVENTS / 2, EVENTS / 2])
-      return expect(storedIds).toEqual(all)
     case 'keep':
-      expect(later.map(({ text }) => text)).toEqual([first.text])
+    case 'wait':
+      if (row.key === 'same') expect(later.map(({ text }) => text)).toEqual([first.text])
       return expect(storedIds).toEqual(all)
   }
 }
@@ -151,17 +179,16 @@ function expectRetry(row: Row, behaviour: Behaviour, requests: readonly Request[
   const retryAfter = typeof behaviour === 'object' ? Number(behaviour.headers?.['Retry-After']) : 0
   if (row.key !== undefined)
     expect(later.map(({ key }) => key === first.key)).toEqual(later.map(() => row.key === 'same'))
-  switch (row.again) {
-    case 'never':
+  switch (row.retry) {
+    case undefined:
       return expect(later).toEqual([])
-    case 'at once':
+    case 'at_once':
       return expect(waitedMs).toBe(0)
-    case 'after Retry-After':
+    case 'header':
       expect(waitedMs).toBeGreaterThanOrEqual(retryAfter * SECOND_MS)
       return expect(waitedMs).toBeLessThan(retryAfter * SECOND_MS * 1.05)
-    case 'with backoff':
-      return expect(waitedMs).toBe(BACKOFF_MS)
-    case 'with backoff, after Retry-After':
+    case 'backoff':
+      if (row.header === undefined) return expect(waitedMs).toBe(BACKOFF_MS)
       return expect(Math.floor(waitedMs / SECOND_MS)).toBe(retryAfter === 1 ? 2 : retryAfter + 1)
   }
 }
@@ -173,9 +200,40 @@ describe('what an SDK does with an answer', () => {
     expect([...new Set(rows)].toSorted()).toEqual([...new Set(documented)].toSorted())
   })
 
+  test('is said by members alone: each action has those that it needs', () => {
+    for (const { status, code, when, tell, action, ...members } of ROWS) {
+      const has = Object.keys(members).toSorted().join(' ')
+      expect(
+        MEMBERS[action].map((names) => names.join(' ')),
+        `${status} ${code}`,
+      ).toContain(has)
+      expect(tell ?? '', 'words that a program would have to read').not.toMatch(/Retry-After|X-RateLimit/)
+      if (when !== undefined)
+        expect(Object.keys(when).join(' ')).toMatch(/^(header value|member|member value|events_above)$/)
+    }
+  })
+
+  test('is found by the first row that fits: one without a condition ends those of its status', () => {
+    const seen = new Map<string, Row>()
+    for (const row of ROWS) {
+      const last = seen.get(row.status)
+      const { action, header } = last ?? row
+      // Rows of several codes say the same to who knows the status alone.
+      if (last?.when === undefined) expect([row.action, row.header], nameOf(row)).toEqual([action, header])
+      seen.set(row.status, row)
+    }
+    expect([...seen.values()].filter(({ when }) => when !== undefined)).toEqual([])
+    expect([...seen.keys()].slice(-3)).toEqual(['4XX', 'none', 'default'])
+  })
+
+  test('has bounds, which are those of the service', () => {
+    expect(RULES).toMatchObject({ max_events: MAX_EVENTS, max_bytes: MAX_BODY_BYTES, key_life_seconds: 300 })
+    expect(RULES).toMatchObject({ answer_timeout_seconds: ANSWER_TIMEOUT_MS / SECOND_MS, max_wait_seconds: 86_400 })
+  })
+
   test('is a table in docs/sdk.md, the same', () => {
     const lines = readFileSync(resolve(ROOT, 'docs/sdk.md'), 'utf8').split('\n')
-    expect(lines.filter((line) => line.startsWith('| ')).slice(1)).toEqual(ROWS.map(lineOf))
+    expect(lines.filter((line) => /^\| (\d{3}|another 4xx|no answer|any other) /.test(line))).toEqual(ROWS.map(lineOf))
   })
 
   it.each(ROWS.map((row) => ({ name: nameOf(row), row })))('is what the client does: $name', async ({ row }) => {

@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { packageVersion } from '../../src/lib/version.ts'
 import { type Answer, batch, bodyOfSize, event, events, MAX_BODY_BYTES, post, send, single } from '../support/client.ts'
+import { readJournal } from '../support/journal-files.ts'
 import { appRecord, type Service, startService } from '../support/service.ts'
 
 interface Documented {
@@ -27,7 +28,7 @@ interface Operation {
 
 const DOCUMENT = parse(readFileSync(resolve(import.meta.dirname, '../../openapi.yaml'), 'utf8')) as {
   info: { version: string }
-  components: { schemas: Record<string, { properties: { error: { enum: string[] } } }> }
+  components: { schemas: Record<string, { required: string[]; properties: { error: { enum: string[] } } }> }
   paths: { '/api/v1/events': { post: Operation; options: Operation } }
 }
 const PATH = DOCUMENT.paths['/api/v1/events']
@@ -201,6 +202,23 @@ describe('the examples of the document', () => {
       expectDocumented(answer)
     })
   }
+})
+
+test('what sluice knows and does not demand is described, and kept as it was sent', async () => {
+  const { Batch, ClientReport, Event } = DOCUMENT.components.schemas
+  expect(Batch.properties).toHaveProperty('client_report.$ref', '#/components/schemas/ClientReport')
+  expect(ClientReport.properties).toHaveProperty('dropped.additionalProperties.type', 'integer')
+  const known = { event_id: randomUUID(), client_timestamp: '2020-01-01T00:00:00Z', clock_correction_ms: 86_400_000 }
+  for (const name of Object.keys(known)) {
+    expect(Event.properties).toHaveProperty(name)
+    expect(Event.required).not.toContain(name)
+  }
+  const client_report = { dropped: { expired: 3 } }
+  const body = { app_key: 'ak_plain', client_report, events: [event(known)] }
+  expect(faults('#/components/schemas/Batch', body)).toEqual([])
+  const answer = await post(service, JSON.stringify(body))
+  const stored = readJournal(service.dataDir).find((record) => record.batch_id === answer.headers['x-batch-id'])
+  expect(stored).toMatchObject({ events: [known], extra: { client_report } })
 })
 
 describe('the schema of requests agrees with the service', () => {

@@ -29,6 +29,10 @@ const WORDS = {
     slow: ['NATS slow', 'what it does not take in time goes to the disk of this node'],
     spooling: ['NATS does not take batches', 'they go to the disk of this node, and requests get 202 as before'],
     draining: ['the spool is sent to NATS'],
+    unsynced: [
+      'NATS has not shown that it syncs what it acknowledges',
+      'batches go to the disk of this node first, and requests get 202 as before',
+    ],
     full: ['spool full', 'answering 503 until NATS takes batches or there is room'],
     disk_error: ['NATS does not take batches, and the disk of the spool fails', 'answering 503'],
   },
@@ -102,7 +106,7 @@ export type Part = AnyStatus & {
 }
 
 export interface Health {
-  /** True from the first successful start until the drain. */
+  /** True from the first successful start until the drain, but for a node with a spool whose NATS does not show that it syncs. */
   ready(): boolean
   parts(): readonly Part[]
 }

@@ -15,6 +15,8 @@ import { EVENTS_STREAM } from './store-names.ts'
 const LOOK_INTERVAL_MS = 60_000
 /** While nothing is known, or a node waits for what it must be shown. */
 const WAITING_INTERVAL_MS = 2000
+/** So long a node that was ready without NATS stays so once NATS answers, and does not show that it syncs. */
+const SHOWN_WITHIN_MS = 60_000
 /** The default of NATS. */
 const UNKNOWN_SYNC_MS = 120_000
 
@@ -47,6 +49,8 @@ export interface DurabilityWatchOptions {
   readonly monitorUrls: readonly string[]
   /** The node is not ready until each copy has shown that it syncs. */
   readonly requireSync: boolean
+  /** The node has a spool, which takes all batches until that was shown: it is ready while NATS cannot be asked. */
+  readonly isSpooled?: boolean
   readonly onNotice: OnNotice
   readonly timers?: Timers
   readonly lookIntervalMs?: number
@@ -62,6 +66,8 @@ export class DurabilityWatch {
   /** The last that was known, which holds while NATS is away. */
   #durability: Durability | null = null
   #hasShownSync = false
+  /** Of a node with a spool, by the monotonic clock. It begins once NATS is known to be away. */
+  #readyUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(options: DurabilityWatchOptions) {
     this.#options = options
@@ -71,18 +77,25 @@ export class DurabilityWatch {
       timers: this.#timers,
       onUp: (connection) => void this.#look(connection),
       // The queue has its own connection, and logs what is wrong with NATS.
-      onDown: () => this.#forget(),
+      onDown: () => {
+        this.#forget()
+        this.#readyUntilMs = Number.POSITIVE_INFINITY
+      },
     })
   }
 
   get status(): Status<'durability'> {
-    if (this.#durability === null) return { state: this.isSatisfied ? 'unknown' : 'unsynced', reason: null }
+    if (this.#durability === null) return { state: this.isReady ? 'unknown' : 'unsynced', reason: null }
     const { line, isWarning } = this.#durability
-    if (!this.isSatisfied) return { state: 'unsynced', reason: `a 202 survives ${line}` }
+    if (!this.isReady) return { state: 'unsynced', reason: `a 202 survives ${line}` }
     return { state: isWarning ? 'warn' : 'ok', reason: line }
   }
 
-  /** What SLUICE_REQUIRE_SYNC wants was shown once, or is not wanted. */
+  get isReady(): boolean {
+    return this.isSatisfied || (this.#options.isSpooled === true && this.#timers.monotonicMs() < this.#readyUntilMs)
+  }
+
+  /** What SLUICE_REQUIRE_SYNC wants was shown once, or is not wanted. Until then a spool takes all batches. */
   get isSatisfied(): boolean {
     return this.#hasShownSync || !this.#options.requireSync
   }
@@ -128,10 +141,24 @@ export class DurabilityWatch {
     if (connection !== this.#link.connection) return
     this.#learned = learned
     if (learned.durability !== null) this.#take(learned.durability)
-    const isWaiting = learned.durability === null || !this.isSatisfied
-    const intervalMs = isWaiting ? WAITING_INTERVAL_MS : (this.#options.lookIntervalMs ?? LOOK_INTERVAL_MS)
+    this.#limitReady(learned.durability !== null)
+    const isAskedSoon = learned.durability === null || !this.isSatisfied
+    const intervalMs = isAskedSoon ? WAITING_INTERVAL_MS : (this.#options.lookIntervalMs ?? LOOK_INTERVAL_MS)
     this.#timer = this.#timers.setTimeout(() => void this.#look(connection), intervalMs)
     this.#timer.unref()
+  }
+
+  /** `isAnswered`: the stream has a leader, which said where its copies are. */
+  #limitReady(isAnswered: boolean): void {
+    const atMs = this.#timers.monotonicMs()
+    if (!isAnswered) this.#readyUntilMs = Number.POSITIVE_INFINITY
+    else if (this.#readyUntilMs === Number.POSITIVE_INFINITY) this.#readyUntilMs = atMs + SHOWN_WITHIN_MS
+    if (atMs < this.#readyUntilMs || this.#readyUntilMs === Number.NEGATIVE_INFINITY) return
+    this.#readyUntilMs = Number.NEGATIVE_INFINITY
+    if (this.isReady || this.#options.isSpooled !== true) return
+    this.#options.onNotice(
+      'NATS answers, and does not show that it syncs what it acknowledges: this node is not ready (SLUICE_REQUIRE_SYNC): it takes what still comes to its disk, and sends what is there; set sync_interval: always on each server, or NATS_MONITOR_URLS where they do not show it',
+    )
   }
 
   #take(durability: Durability): void {

@@ -108,7 +108,7 @@ export const SETTINGS = {
   SLUICE_REQUIRE_SYNC: oneOf(
     ['true', 'false'],
     'false',
-    'with NATS_URL: not ready until each server with a copy of the stream has shown sync_interval: always',
+    'with NATS_URL: not ready until each server with a copy of the stream has shown sync_interval: always; with a spool ready while NATS is away (docs/spool.md)',
   ),
   SLUICE_RING_MB: wholeNumber(
     { fallback: 64, ...RING_MB },

@@ -100,6 +100,7 @@ async function openAlone(
     {
       stream,
       syncMs: () => durability.syncMs,
+      isSyncShown: () => true,
       // Perhaps no node runs that audits. The counts that this process leaves behind hold for longer than the audit takes.
       isAudited: false,
       limits: {

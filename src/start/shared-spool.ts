@@ -88,6 +88,7 @@ interface SpoolUses {
   readonly stream: StreamPublisher
   readonly limits: Pick<SharedAdmission, 'countSpool' | 'restoreKey' | 'doubt'>
   readonly syncMs: () => number
+  readonly isSyncShown: () => boolean
   /** What was sent is kept until the audit counts it. */
   readonly isAudited: boolean
 }
@@ -97,7 +98,7 @@ export async function openSharedSpool(
   maxBytes: number,
   { partitions }: Pick<Config, 'partitions'>,
   { clock, fillers, onNotice, onCommit, onDamage }: SpoolContext,
-  { stream, limits, syncMs, isAudited }: SpoolUses,
+  { stream, limits, syncMs, isSyncShown, isAudited }: SpoolUses,
 ): Promise<SharedSpool> {
   let counts: SpooledEvents | null = null
   const opened = await openSpool({
@@ -106,6 +107,7 @@ export async function openSharedSpool(
     partitions,
     stream,
     syncMs,
+    isSyncShown,
     uncountedSinceMs: () => (isAudited && counts !== null ? counts.uncountedSinceMs : Number.POSITIVE_INFINITY),
     disk: new RealDisk(FILE_MODE),
     timers: { ...systemTimers, nowMs: clock },

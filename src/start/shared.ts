@@ -107,7 +107,13 @@ export async function openSharedStores(config: Config, context: SharedContext, s
         onCommit: (records) => metrics.publishRecords.observe(records),
         onDamage: (kind) => void (metrics.journalDamage[kind] += 1),
       },
-      { stream: queue, limits: admission, syncMs: () => durability.syncMs, isAudited: true },
+      {
+        stream: queue,
+        limits: admission,
+        syncMs: () => durability.syncMs,
+        isSyncShown: () => durability.isSatisfied,
+        isAudited: true,
+      },
     )
     void tellStranded(config, spoolFolder, noticeTo(log, 'spool'))
   }
@@ -145,7 +151,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       streamLeader: () => durability.hasLeader ?? undefined,
       audit: () => sampleAudit(audit.state, context.clock()),
     },
-    isReady: () => redis.hasBeenUp && (spooled !== null || queue.hasBeenUp) && durability.isSatisfied && isLoaded(),
+    isReady: () => redis.hasBeenUp && (spooled !== null || queue.hasBeenUp) && durability.isReady && isLoaded(),
     parts: () => [
       spooled === null
         ? { part: 'queue', kind: 'jetstream', ...queue.status }
@@ -235,10 +241,11 @@ function connectStream(
 
 function watchDurability(
   nats: NatsAccess,
-  { natsMonitorUrls: monitorUrls, requireSync }: Config,
+  { natsMonitorUrls: monitorUrls, requireSync, spool }: Config,
   { log }: StoresContext,
 ): DurabilityWatch {
-  return new DurabilityWatch({ nats, monitorUrls, requireSync, onNotice: noticeTo(log, 'durability') })
+  const onNotice = noticeTo(log, 'durability')
+  return new DurabilityWatch({ nats, monitorUrls, requireSync, isSpooled: spool !== null, onNotice })
 }
 
 /** Reports a problem unless it is the same as the last one. */

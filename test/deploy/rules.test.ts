@@ -32,8 +32,9 @@ const CELL_LABELS = ['cluster', 'namespace', 'job']
 const cellOf = (namespace: string): Record<string, string> => ({ cluster: 'east', namespace, job: 'sluice' })
 
 /** What tells an alert from others of its name. */
-function nameOf({ alert, labels = {} }: Rule): string {
+function nameOf({ alert, labels = {}, expr }: Rule): string {
   const window = labels['long_window']
+  if (alert === 'SluiceNatsAway' && /\band on .*sluice_spool_batches/.test(expr)) return `${alert} with a spool`
   return (alert ?? '') + (window === undefined ? '' : ` over ${window}`)
 }
 

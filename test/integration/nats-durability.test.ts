@@ -5,15 +5,19 @@ import { join } from 'node:path'
 import { jetstreamManager, StorageType } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { systemTimers } from '../../src/lib/timers.ts'
 import { connectNats } from '../../src/nats/connection.ts'
-import { learnDurability } from '../../src/nats/durability-watch.ts'
+import { DurabilityWatch, learnDurability } from '../../src/nats/durability-watch.ts'
+import { inspectSpool } from '../../src/queue/spool/inspect-spool.ts'
 import { ensureStream } from '../../src/queue/stream/stream.ts'
-import { get } from '../support/client.ts'
+import { expectAccepted, get, post, single } from '../support/client.ts'
+import { metric } from '../support/cluster.ts'
 import { NEW_STREAM } from '../support/jetstream.ts'
 import { NATS_SERVER, needCurrentNats } from '../support/nats.ts'
 import { freePort, type Program, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-import { eventually, makeFolder, runCommand, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, runCommand, startService } from '../support/service.ts'
+import { readRecords } from '../support/stream.ts'
 
 const ELECTION_MS = 45_000
 
@@ -178,5 +182,104 @@ describe('SLUICE_REQUIRE_SYNC', () => {
       'durability: a 202 survives: a kill of any server, a power cut of one and a power cut of all; one replica of',
     )
     expect((await check()).output).toMatch(/^warn +durability +a 202 survives a kill/m)
+  })
+
+  it('lets a node with a spool start without NATS, and keep to its disk until that is shown', async (context) => {
+    const [nats, redis, dataDir] = [
+      await startConfigured('', '', needCurrentNats(context)),
+      await startRedis(),
+      await makeFolder(),
+    ]
+    onTestFinished(async () => {
+      await redis.stop()
+    })
+    await nats.kill()
+    const appsFile = join(dataDir, 'apps.json')
+    writeFileSync(appsFile, JSON.stringify({ apps: [appRecord('one')] }))
+    const env = {
+      REDIS_URL: redis.url,
+      NATS_URL: urlOf(nats),
+      NATS_MONITOR_URLS: nats.monitorUrl,
+      SLUICE_APPS_FILE: appsFile,
+      SLUICE_SPOOL_DIR: join(dataDir, 'spool'),
+      SLUICE_REQUIRE_SYNC: 'true',
+      SLUICE_ADMIN_HOST: '127.0.0.1',
+      SLUICE_PARSERS: '1',
+    }
+    const node = await startService({ dataDir, env })
+    const isReady = async (): Promise<boolean> => (await get(node.adminPort, '/readyz')).status === 200
+    const parts = async (): Promise<string> => (await get(node.adminPort, '/readyz?verbose')).text
+    const spooled = (): Promise<number | null> => metric(node, 'sluice_spool_batches')
+    await eventually('it is ready', isReady)
+    for (let sent = 0; sent < 3; sent++) expectAccepted(await post(node, single('ak_one')), 1)
+    expect(await spooled()).toBe(3)
+
+    await nats.restart()
+    await eventually('it has sent them', async () => (await spooled()) === 0, ELECTION_MS)
+    const disk =
+      'queue: NATS has not shown that it syncs what it acknowledges: batches go to the disk of this node first'
+    await eventually('it tells so', async () => (await parts()).includes(disk))
+    const kept = async (): Promise<number> => (await inspectSpool(env.SLUICE_SPOOL_DIR)).keptBatches
+    expect(await isReady()).toBe(true)
+    expectAccepted(await post(node, single('ak_one')), 1)
+    await eventually('that went through the disk', async () => (await kept()) === 4)
+
+    await nats.kill()
+    nats.configure('sync_interval: always')
+    await nats.restart()
+    await eventually('it is shown', async () => (await parts()).includes('durability: a 202 survives: '), ELECTION_MS)
+    await eventually('batches go to NATS', async () => (await parts()).includes('queue: ok'), ELECTION_MS)
+    expect(await isReady()).toBe(true)
+    expect(await readRecords(urlOf(nats))).toHaveLength(4)
+  })
+
+  it('takes readiness from a node with a spool a minute after NATS answers and does not show it', async (context) => {
+    const nats = await startConfigured('', '', needCurrentNats(context))
+    await makeStream(urlOf(nats))
+    await nats.kill()
+    const notices: string[] = []
+    let aheadMs = 0
+    const watch = new DurabilityWatch({
+      nats: urlOf(nats),
+      monitorUrls: [nats.monitorUrl],
+      requireSync: true,
+      isSpooled: true,
+      onNotice: (text) => void notices.push(text),
+      timers: { ...systemTimers, monotonicMs: () => systemTimers.monotonicMs() + aheadMs },
+    })
+    onTestFinished(() => watch.stop())
+    await eventually('ready without NATS', () => watch.isReady)
+    await nats.restart()
+    await eventually('it has answered', () => watch.status.state === 'warn', ELECTION_MS)
+    aheadMs = 50_000
+    expect(watch.isReady).toBe(true)
+    aheadMs = 61_000
+    expect(watch.isReady).toBe(false)
+    expect(watch.status.state).toBe('unsynced')
+    const isTold = (): boolean => notices.some((text) => text.includes('this node is not ready (SLUICE_REQUIRE_SYNC)'))
+    await eventually('told', isTold)
+    await nats.kill()
+    await eventually('ready without NATS again', () => watch.isReady)
+    nats.configure('sync_interval: always')
+    await nats.restart()
+    await eventually('it is shown', () => watch.isSatisfied, ELECTION_MS)
+    aheadMs = 200_000
+    expect(watch.isReady).toBe(true)
+  })
+
+  it('keeps a node with a spool that starts beside NATS from being ready until that is shown', async (context) => {
+    const nats = await startConfigured('', '', needCurrentNats(context))
+    await makeStream(urlOf(nats))
+    const watch = new DurabilityWatch({
+      nats: urlOf(nats),
+      monitorUrls: [nats.monitorUrl],
+      requireSync: true,
+      isSpooled: true,
+      onNotice: () => {},
+    })
+    onTestFinished(() => watch.stop())
+    expect(watch.isReady).toBe(false)
+    await eventually('it has answered', () => watch.status.reason?.includes('syncs every') === true, ELECTION_MS)
+    expect(watch.isReady).toBe(false)
   })
 })

@@ -100,6 +100,27 @@ describe('while NATS is away', () => {
     await opened.spool.stop()
   })
 
+  it('takes all batches until NATS has shown that it syncs, and sends them from there', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    let isSyncShown = false
+    const opened = await openTestSpool(folder, nats.url, { syncMs: () => 60_000, isSyncShown: () => isSyncShown })
+    await eventually('up', () => opened.stream.isUp)
+    const records = recordsOf(40)
+    await publishAll(opened, records)
+    expect(opened.spool.status.state).toBe('unsynced')
+    expect(await readSpoolPlainly(folder)).toHaveLength(40)
+    await untilSpoolIsEmpty(opened)
+    await expectOnce(records)
+    expect(opened.notices.some((text) => text.includes('batches are spooled on'))).toBe(true)
+    isSyncShown = true
+    const later = recordsOf(1)
+    await publishAll(opened, later)
+    await expectOnce(later)
+    expect(await readSpoolPlainly(folder)).toHaveLength(40)
+    await opened.spool.stop()
+  })
+
   it('keeps each byte of a record', async () => {
     const folder = await makeFolder()
     await nats.restart({ empty: true })

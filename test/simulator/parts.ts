@@ -90,6 +90,7 @@ async function openSpoolOn(
     disk,
     timers,
     syncMs: () => (isSynced ? 0 : SYNC_MS),
+    isSyncShown: () => true,
     uncountedSinceMs: () => counts?.uncountedSinceMs ?? Number.POSITIVE_INFINITY,
     newId: Array.from({ length: 12 }, () => Math.floor(random() * 16).toString(16)).join(''),
     space: async () => SPOOL_SPACE,

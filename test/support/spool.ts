@@ -31,6 +31,7 @@ export function spoolOptions(place: Pick<SpoolOptions, 'directory' | 'stream' | 
     maxBytes: 1024 ** 3,
     partitions: 16,
     syncMs: () => 0,
+    isSyncShown: () => true,
     uncountedSinceMs: () => Number.POSITIVE_INFINITY,
     newId: 'abcdef012345',
     space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),

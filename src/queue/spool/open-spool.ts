@@ -62,6 +62,8 @@ export interface SpoolOptions extends SpoolCallbacks {
   readonly disk: Disk
   readonly timers: Timers
   readonly syncMs: () => number
+  /** false: batches go to the disk alone, and are sent from there. */
+  readonly isSyncShown: () => boolean
   /** Of `onSent`: when the oldest was sent that the audit does not count yet, by the monotonic clock; infinite: it counts all. */
   readonly uncountedSinceMs: () => number
   /** 8 to 32 hex digits, for a folder that has no name yet. */
@@ -137,6 +139,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     filling,
     found,
     timers,
+    isSyncShown: options.isSyncShown,
     onSpooled: options.onSpooled,
     onDoubt: options.onDoubt,
     onNotice,

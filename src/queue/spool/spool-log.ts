@@ -14,6 +14,9 @@ const GROWTH_MS = 900_000
 const FIRST_GROWTH_MS = 60_000
 const MAX_FORECAST_MS = 365 * DAY_MS
 
+/** What keeps a batch from NATS; unsynced: it has not shown that it syncs what it acknowledges. */
+export type SpoolReason = QueueAck | 'unsynced'
+
 /** What is not sent yet. */
 export interface SpoolContents {
   readonly batches: number
@@ -64,13 +67,16 @@ export class SpoolLog {
     this.#options.timers.clear(this.#timer)
   }
 
-  /** `why`: what kept a batch from NATS. */
-  stored(why: QueueAck): void {
+  stored(why: SpoolReason): void {
     this.#emptySinceMs = null
     if (this.#outage !== null) return
     this.#begin(0)
+    const cause =
+      why === 'unsynced'
+        ? 'NATS has not shown that it syncs what it acknowledges (SLUICE_REQUIRE_SYNC): batches'
+        : `NATS does not take batches (${why}): they`
     this.#options.onNotice(
-      `NATS does not take batches (${why}): they are spooled on this node's disk, and requests get 202 as before; until they are sent on, each is on this one disk: bring NATS back, and keep this disk`,
+      `${cause} are spooled on this node's disk, and requests get 202 as before; until they are sent on, each is on this one disk: bring NATS back, and keep this disk`,
     )
   }
 

@@ -13,7 +13,7 @@ import { RefusedRecords } from '../refused-records.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
 import type { Doubt } from '../stream/publisher-options.ts'
 import type { Drainer } from './drainer.ts'
-import { type SpoolContents, SpoolLog } from './spool-log.ts'
+import { type SpoolContents, SpoolLog, type SpoolReason } from './spool-log.ts'
 import type { SpooledRecord } from './spool-records.ts'
 
 /** While NATS does not take, one live request in so long tries whether it does again. */
@@ -29,6 +29,8 @@ export interface SpoolParts {
   readonly filling: Pick<JournalFilling, 'maxBytes' | 'refused' | 'stop'>
   readonly found: SpoolContents
   readonly timers: Timers
+  /** false: all goes to this disk first, where it is kept until NATS has synced it. */
+  readonly isSyncShown: () => boolean
   /** A batch of this app is in the spool now. */
   readonly onSpooled: (appId: string, charge: Charge) => void
   /** A batch may be in the stream, and is not in the spool. */
@@ -83,6 +85,11 @@ export class Spool implements EventQueue {
     return this.#batches === 0 && this.#drainer?.isEmpty !== false
   }
 
+  /** Live records go to the stream. */
+  get #isLive(): boolean {
+    return this.isTaking && this.#parts.isSyncShown()
+  }
+
   /** As far as is known, the stream takes records. */
   get isTaking(): boolean {
     return this.#isTaking && this.#parts.stream.refusalNow() === null
@@ -94,17 +101,19 @@ export class Spool implements EventQueue {
     const words = (reason: string | null): string | null =>
       [reason, held].filter((one) => one !== null).join('; ') || null
     const { state, reason } = journal.status
-    if (!this.isTaking && this.#refusalOf(0) === 'spool_full') return { state: 'full', reason: held }
-    if (!this.isTaking && state !== 'ok' && state !== 'full') return { state: 'disk_error', reason: words(reason) }
+    if (!this.#isLive && this.#refusalOf(0) === 'spool_full') return { state: 'full', reason: held }
+    if (!this.#isLive && state !== 'ok' && state !== 'full') return { state: 'disk_error', reason: words(reason) }
     if (!this.isTaking) return { state: 'spooling', reason: words(stream.status.reason) }
+    if (!this.#isLive) return { state: 'unsynced', reason: held }
     if (this.#batches > 0) return { state: 'draining', reason: held }
     return stream.status.state === 'slow' ? { state: 'slow', reason: null } : { state: 'ok', reason: null }
   }
 
   publish(record: QueueRecord, onAck: OnAck): void {
     if (this.#isStopping) return this.#refused.add(onAck, 'stopping')
-    const onStored = this.#drainer?.livePublished() ?? null
+    if (!this.#parts.isSyncShown()) return this.#append(record, onAck, null, 'unsynced')
     if (!this.#mayTry()) return this.#append(record, onAck, null, 'nats_away')
+    const onStored = this.#drainer?.livePublished() ?? null
     this.#parts.stream.publish(record, (ack, storedEvents) => {
       if (ack === 'durable') onStored?.()
       this.#answered(record, onAck, ack, storedEvents)
@@ -113,7 +122,7 @@ export class Spool implements EventQueue {
 
   refusalNow(lineBytes: number): QueueRefusal | null {
     if (this.#isStopping) return 'stopping'
-    return this.isTaking ? null : this.#refusalOf(lineBytes)
+    return this.#isLive ? null : this.#refusalOf(lineBytes)
   }
 
   /** For `onDoubt` of the stream, which calls it before it answers. */
@@ -179,7 +188,7 @@ export class Spool implements EventQueue {
     this.#append(record, onAck, doubt, ack)
   }
 
-  #append(record: QueueRecord, onAck: OnAck, doubt: Doubt | null, why: QueueAck): void {
+  #append(record: QueueRecord, onAck: OnAck, doubt: Doubt | null, why: SpoolReason): void {
     const { journal, filling } = this.#parts
     const { charge } = record
     const refusal = this.#refusalOf(record.line.length)
@@ -205,7 +214,7 @@ export class Spool implements EventQueue {
     })
   }
 
-  #stored({ appId, charge, line }: QueueRecord, why: QueueAck): void {
+  #stored({ appId, charge, line }: QueueRecord, why: SpoolReason): void {
     if (this.#batches === 0) this.#oldestAtMs = charge.takenAtMs
     this.#batches += 1
     this.#bytes += line.length

@@ -10,7 +10,7 @@ process.env['NODE_PATH'] = join(import.meta.dirname, 'test', 'node_modules')
 // a core. By default vitest takes the cores but one, and so one file at a time where there are two.
 const MAX_WORKERS = 5
 // These start services, stores and clients.
-const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client']
+const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client', 'conformance']
 /** What a file's tests have started, and the folders that they have made, go with its last test. */
 const SET_UP = './test/support/set-up.ts'
 const LONG = '**/*.long.test.ts'

@@ -64,6 +64,10 @@ describe.each(PAGES)('%s', (page) => {
       BUCKET_NAME,
       'SLUICE_COUNTS',
       'SLUICE_PORT',
+      // What the conformance kit gives an SDK's driver.
+      'SLUICE_URL',
+      'SLUICE_APP_KEY',
+      'SLUICE_FOLDER',
       'SLUICE_TEST_BALANCER_REQUESTS',
       'SLUICE_TEST_BALANCER_SILENCES_MS',
       'SLUICE_TEST_CASES',

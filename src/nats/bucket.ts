@@ -1,10 +1,10 @@
 // A key-value bucket of JetStream: created, described, and written by compare-and-set on the revision of each entry.
 
-import { JetStreamApiCodes, jetstream, jetstreamManager, StorageType } from '@nats-io/jetstream'
+import { JetStreamApiCodes, jetstream, StorageType } from '@nats-io/jetstream'
 import { type KV, Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { sleep, type Timers } from '../lib/timers.ts'
-import { API_TIMEOUT_MS, codeOf, isUntaken, reasonOf } from './api.ts'
+import { API_TIMEOUT_MS, askStream, codeOf, isUntaken, managerOf, reasonOf, type StreamAnswer } from './api.ts'
 import { streamOfBucket } from './store-names.ts'
 
 /** An election takes a second or so. */
@@ -26,11 +26,7 @@ export interface BucketFacts {
   readonly entries: number
 }
 
-/** `reason` is safe to log. */
-export type BucketReport =
-  | { readonly kind: 'present'; readonly facts: BucketFacts }
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'unreadable'; readonly reason: string }
+export type BucketReport = StreamAnswer<BucketFacts>
 
 export class Bucket {
   readonly name: string
@@ -42,16 +38,10 @@ export class Bucket {
   }
 
   /** Never rejects. */
-  async describe(): Promise<BucketReport> {
-    try {
-      const manager = await jetstreamManager(this.connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-      const { created, state } = await manager.streams.info(streamOfBucket(this.name))
-      const entries = state.num_subjects ?? state.messages
-      return { kind: 'present', facts: { createdAt: created, lastRevision: state.last_seq, entries } }
-    } catch (error) {
-      if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
-      return { kind: 'unreadable', reason: reasonOf(error) }
-    }
+  describe(): Promise<BucketReport> {
+    return askStream(this.connection, streamOfBucket(this.name), ({ created, state }) => {
+      return { createdAt: created, lastRevision: state.last_seq, entries: state.num_subjects ?? state.messages }
+    })
   }
 
   /** Creates the bucket where there is none; an existing one stays as it is. Never rejects. */
@@ -88,7 +78,7 @@ export class Bucket {
 
   /** The entry that was written first, of the revisions from this one on; null: there is none. Rejects where it cannot be read. */
   async readNext(keys: string, from: number): Promise<(StoredEntry & { readonly writtenAtMs: number }) | null> {
-    const manager = await jetstreamManager(this.connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const manager = await managerOf(this.connection)
     const prefix = `$KV.${this.name}.`
     const query = { seq: from, next_by_subj: prefix + keys }
     const found = await manager.streams.getMessage(streamOfBucket(this.name), query)

@@ -1,18 +1,11 @@
 // Where the copies of a stream are: which servers hold them, who leads, and which of them are behind or gone.
 
-import {
-  JetStreamApiCodes,
-  jetstreamManager,
-  type PeerInfo,
-  StorageType,
-  type StreamConfig,
-  type StreamInfo,
-} from '@nats-io/jetstream'
+import { type PeerInfo, StorageType, type StreamConfig, type StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { API_TIMEOUT_MS, codeOf } from './api.ts'
+import { askStream } from './api.ts'
 import { APPS_BUCKET, COUNTS_BUCKET, EVENTS_STREAM, streamOfBucket } from './store-names.ts'
 
-/** The stream of events, and those of the two buckets: app records, and the audit's counts. */
+/** The stream of events first, and those of the two buckets: app records, and the audit's counts. */
 export const STREAMS = [EVENTS_STREAM, streamOfBucket(APPS_BUCKET), streamOfBucket(COUNTS_BUCKET)] as const
 
 /** Under load a follower is always some messages behind the leader, which says `current: false` of it at times. */
@@ -41,16 +34,14 @@ export type PlacementReport = Placement | 'absent' | 'leaderless'
 
 /** Never rejects. */
 export async function readPlacement(connection: NatsConnection, stream: string): Promise<PlacementReport> {
-  try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    return placementOf(stream, await manager.streams.info(stream), connection.info?.server_name ?? 'the server')
-  } catch (error) {
-    return codeOf(error) === JetStreamApiCodes.StreamNotFound ? 'absent' : 'leaderless'
-  }
+  const server = connection.info?.server_name ?? 'the server'
+  const answer = await askStream(connection, stream, (info) => placementOf(stream, info, server))
+  if (answer.kind === 'present') return answer.facts
+  return answer.kind === 'absent' ? 'absent' : 'leaderless'
 }
 
 /** `server`: which is connected. Alone it says nothing of a cluster. */
-function placementOf(stream: string, { cluster, config }: StreamInfo, server: string): PlacementReport {
+export function placementOf(stream: string, { cluster, config }: StreamInfo, server: string): PlacementReport {
   const leader = cluster === undefined ? server : cluster.leader
   if (leader === undefined || leader === '') return 'leaderless'
   const followers = (cluster?.replicas ?? []).map(followerOf)

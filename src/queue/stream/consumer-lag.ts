@@ -1,8 +1,8 @@
 // Measures the lag of the stream's durable consumers: the age of the first message that each has not acknowledged.
 
-import { type ConsumerInfo, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
+import type { ConsumerInfo, JetStreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import { managerOf } from '../../nats/api.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { ALL_SUBJECTS } from './stream.ts'
 
@@ -19,7 +19,7 @@ export type ConsumerLags = Readonly<Record<string, number>>
 /** null: NATS did not answer. Never rejects. */
 export async function measureLags(connection: NatsConnection, nowMs: number): Promise<ConsumerLags | null> {
   try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const manager = await managerOf(connection)
     const listed = (await manager.consumers.list(EVENTS_STREAM).next()).slice(0, MAX_LISTED)
     const durable = listed.filter(({ config }) => config.durable_name !== undefined)
     const measured = durable.toSorted((one, other) => (one.name < other.name ? -1 : 1)).slice(0, MAX_CONSUMERS)

@@ -1,8 +1,8 @@
 // Limits of storage beside the stream's own: of its account, and of the servers that hold its copies. Any of them refuses messages.
 
-import { type JetStreamAccountStats, jetstreamManager } from '@nats-io/jetstream'
+import type { JetStreamAccountStats } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import { managerOf } from '../../nats/api.ts'
 import type { ServerStorage } from '../../nats/server-facts.ts'
 import { MAX_RECORD_BYTES } from './stream.ts'
 
@@ -20,7 +20,7 @@ export interface StorageLimit {
 /** null: it has none, or does not say. Never rejects. */
 export async function readAccountLimit(connection: NatsConnection, replicas: number): Promise<StorageLimit | null> {
   try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const manager = await managerOf(connection)
     return accountLimitOf(await manager.getAccountInfo(), replicas)
   } catch {
     return null

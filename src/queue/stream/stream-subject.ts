@@ -1,11 +1,10 @@
 // Finds the subject that holds an app's events, where the stream confirms the number of partitions.
 
-import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { partitionOf } from '../../contract/partition.ts'
 import { parseRecordHead } from '../../contract/record/record-head.ts'
 import { recordsOf } from '../../contract/record/record-lines.ts'
-import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import { managerOf } from '../../nats/api.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { readRange } from './read/stream-range.ts'
 import { ALL_SUBJECTS, PROBE_SUBJECT, subjectOf } from './stream.ts'
@@ -24,7 +23,7 @@ export async function subjectOfApp(
   partitions: number,
 ): Promise<string | null> {
   if (partitions === 1) return null
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+  const manager = await managerOf(connection)
   const { state } = await manager.streams.info(EVENTS_STREAM, { subjects_filter: ALL_SUBJECTS })
   const present = new Set(Object.keys(state.subjects ?? {}))
   const subject = subjectOf(partitionOf(appId, partitions))

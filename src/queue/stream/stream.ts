@@ -2,8 +2,6 @@
 
 import {
   DiscardPolicy,
-  JetStreamApiCodes,
-  jetstreamManager,
   RetentionPolicy,
   StorageType,
   type StreamConfig,
@@ -12,7 +10,7 @@ import {
 } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
-import { API_TIMEOUT_MS, codeOf, reasonOf } from '../../nats/api.ts'
+import { askStream, managerOf, reasonOf } from '../../nats/api.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { heldText } from './stream-hold.ts'
 
@@ -105,19 +103,15 @@ export function subjectOf(partition: number): string {
 
 /** Never rejects. */
 export async function describeStream(connection: NatsConnection): Promise<StreamReport> {
-  try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const info = await manager.streams.info(EVENTS_STREAM)
+  let isPerSubject = false
+  const uncounted = await askStream(connection, EVENTS_STREAM, (info) => {
     // Any server of a cluster describes a stream, but none takes a message for one without a leader.
-    if (info.cluster !== undefined && (info.cluster.leader ?? '') === '')
-      return { kind: 'unreadable', reason: 'the stream has no leader' }
-    if (!refusesPerSubject(info.config)) return { kind: 'present', facts: factsOf(info), created: false }
-    const counted = await manager.streams.info(EVENTS_STREAM, { subjects_filter: ALL_SUBJECTS })
-    return { kind: 'present', facts: factsOf(counted), created: false }
-  } catch (error) {
-    if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
-    return { kind: 'unreadable', reason: reasonOf(error) }
-  }
+    if (info.cluster !== undefined && (info.cluster.leader ?? '') === '') throw new Error('the stream has no leader')
+    isPerSubject = refusesPerSubject(info.config)
+    return factsOf(info)
+  })
+  const answer = isPerSubject ? await askStream(connection, EVENTS_STREAM, factsOf, ALL_SUBJECTS) : uncounted
+  return answer.kind === 'present' ? { ...answer, created: false } : answer
 }
 
 /** Creates the stream where there is none and no restore holds it; an existing one stays as it is. Never rejects. */
@@ -132,7 +126,7 @@ export async function ensureStream(
   const held = await heldText(connection, nowMs)
   if (held !== null) return { kind: 'absent', held }
   try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const manager = await managerOf(connection)
     const info = await manager.streams.add({
       ...WANTED,
       subjects: [...WANTED.subjects],

@@ -1,9 +1,9 @@
 // Whether each durable consumer of the stream has had a message, from what NATS knows of the consumer.
 
-import { AckPolicy, type ConsumerInfo, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream'
+import { AckPolicy, type ConsumerInfo, DeliverPolicy } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { ConsumerStateName } from '../../../contract/admin/words.ts'
-import { API_TIMEOUT_MS } from '../../../nats/api.ts'
+import { managerOf } from '../../../nats/api.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 import type { ConsumerState, StreamPlace } from '../../find/finding.ts'
 
@@ -16,7 +16,7 @@ type StoredMessage = Pick<StreamPlace, 'subject' | 'sequence' | 'storedAtMs'>
 
 /** Rejects where JetStream does not answer. */
 export async function consumerStates(connection: NatsConnection, message: StoredMessage): Promise<ConsumerState[]> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+  const manager = await managerOf(connection)
   const pages = manager.consumers.list(EVENTS_STREAM)
   const listed: ConsumerInfo[] = []
   for (let page = 0; page < MAX_PAGES; page++) {

@@ -1,10 +1,10 @@
 // Reads the headers of one partition's messages from the stream, costs and ids, through an ephemeral consumer.
 
-import { AckPolicy, DeliverPolicy, jetstreamManager, ReplayPolicy } from '@nats-io/jetstream'
+import { AckPolicy, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream'
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { COST_HEADER } from '../../../contract/record/cost-header.ts'
 import type { Timers } from '../../../lib/timers.ts'
-import { API_TIMEOUT_MS } from '../../../nats/api.ts'
+import { API_TIMEOUT_MS, managerOf } from '../../../nats/api.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 import { ID_HEADER, SPOOL_HEADER, subjectOf } from '../stream.ts'
 import { getLastFromLeader } from './stream-message.ts'
@@ -74,7 +74,7 @@ export class CostReader {
   /** Rejects if JetStream does not answer. */
   static async open(connection: NatsConnection, partition: number, from: From, timers: Timers): Promise<CostReader> {
     const subject = subjectOf(partition)
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const manager = await managerOf(connection)
     const { name } = await manager.consumers.add(EVENTS_STREAM, {
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,

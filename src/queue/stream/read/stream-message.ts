@@ -1,7 +1,8 @@
 // One stored message, from the stream's leader, who alone knows for sure that there is none.
 
-import { jetstreamManager, type StoredMsg } from '@nats-io/jetstream'
+import type { StoredMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import { managerOf } from '../../../nats/api.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 
 /** null: there is none. */
@@ -10,7 +11,7 @@ export async function getFromLeader(
   sequence: number,
   timeoutMs: number,
 ): Promise<StoredMsg | null> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs })
+  const manager = await managerOf(connection, timeoutMs)
   return await manager.streams.getMessage(EVENTS_STREAM, { seq: sequence })
 }
 
@@ -20,6 +21,6 @@ export async function getLastFromLeader(
   subject: string,
   timeoutMs: number,
 ): Promise<StoredMsg | null> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs })
+  const manager = await managerOf(connection, timeoutMs)
   return await manager.streams.getMessage(EVENTS_STREAM, { last_by_subj: subject })
 }

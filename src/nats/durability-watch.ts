@@ -8,9 +8,8 @@ import { systemTimers, type Timer, type Timers } from '../lib/timers.ts'
 import type { NatsAccess } from './address.ts'
 import { NatsLink } from './connection.ts'
 import { type Durability, judgeDurability } from './durability.ts'
-import { type Placement, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
+import { type Placement, type PlacementReport, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
 import { type KnownServers, learnServers, type ServerFacts, type ServerStorage, storageOf } from './server-facts.ts'
-import { EVENTS_STREAM } from './store-names.ts'
 
 const LOOK_INTERVAL_MS = 60_000
 /** While nothing is known, or a node waits for what it must be shown. */
@@ -21,9 +20,9 @@ const SHOWN_WITHIN_MS = 60_000
 const UNKNOWN_SYNC_MS = 120_000
 
 export interface Learned {
-  /** Of the stream of events; null: it has no leader, or is not there. */
-  readonly events: Placement | null
-  readonly isLeaderless: boolean
+  /** Of the stream of events. */
+  readonly events: PlacementReport
+  /** null: it has no leader, or is not there. */
   readonly durability: Durability | null
 }
 
@@ -33,15 +32,12 @@ export async function learnDurability(
   monitorUrls: readonly string[],
   known: KnownServers = new Map(),
 ): Promise<Learned> {
-  const reports = await Promise.all(STREAMS.map((stream) => readPlacement(connection, stream)))
-  const isLeaderless = reports[STREAMS.indexOf(EVENTS_STREAM)] === 'leaderless'
-  const present = reports.filter((report) => typeof report === 'object')
-  const events = present.find(({ stream }) => stream === EVENTS_STREAM)
-  if (events === undefined) return { events: null, isLeaderless, durability: null }
+  const [events, ...others] = await Promise.all(STREAMS.map((stream) => readPlacement(connection, stream)))
+  if (typeof events === 'string') return { events, durability: null }
   await learnServers(connection, monitorUrls, known, new Set(events.replicas.map(({ server }) => server)))
-  const buckets = present.filter((one) => one !== events)
+  const buckets = others.filter((report) => typeof report === 'object')
   const isClustered = connection.info?.cluster !== undefined
-  return { events, isLeaderless, durability: judgeDurability({ isClustered, events, buckets, servers: known }) }
+  return { events, durability: judgeDurability({ isClustered, events, buckets, servers: known }) }
 }
 
 export interface DurabilityWatchOptions {
@@ -62,7 +58,8 @@ export class DurabilityWatch {
   readonly #link: NatsLink
   readonly #known: KnownServers = new Map()
   #timer: Timer | null = null
-  #learned: Learned | null = null
+  /** null: not known now. */
+  #events: PlacementReport | null = null
   /** The last that was known, which holds while NATS is away. */
   #durability: Durability | null = null
   #hasShownSync = false
@@ -108,21 +105,25 @@ export class DurabilityWatch {
 
   /** Copies of the stream of events by their state; null: not known now. */
   get replicas(): Readonly<Record<ReplicaState, number>> | null {
-    const replicas = this.#learned?.events?.replicas
-    if (replicas === undefined) return null
-    const countOf = (wanted: ReplicaState): number => replicas.filter(({ state }) => state === wanted).length
-    return { current: countOf('current'), lagging: countOf('lagging'), offline: countOf('offline') }
+    if (this.#placement === null) return null
+    const counts = { current: 0, lagging: 0, offline: 0 }
+    for (const { state } of this.#placement.replicas) counts[state] += 1
+    return counts
   }
 
   /** Of the servers that hold copies of the stream of events, as far as they show it. */
   get storage(): readonly ServerStorage[] {
-    return storageOf(this.#learned?.events ?? null, this.#known)
+    return storageOf(this.#placement?.replicas ?? [], this.#known)
   }
 
   /** null: there is no stream, or no connection. */
   get hasLeader(): boolean | null {
-    if (this.#learned?.isLeaderless === true) return false
-    return this.#learned?.events == null ? null : true
+    if (this.#events === 'leaderless') return false
+    return this.#placement === null ? null : true
+  }
+
+  get #placement(): Placement | null {
+    return typeof this.#events === 'string' ? null : this.#events
   }
 
   async stop(): Promise<void> {
@@ -133,16 +134,16 @@ export class DurabilityWatch {
   #forget(): void {
     if (this.#timer !== null) this.#timers.clear(this.#timer)
     this.#timer = null
-    this.#learned = null
+    this.#events = null
   }
 
   async #look(connection: NatsConnection): Promise<void> {
-    const learned = await learnDurability(connection, this.#options.monitorUrls, this.#known)
+    const { events, durability } = await learnDurability(connection, this.#options.monitorUrls, this.#known)
     if (connection !== this.#link.connection) return
-    this.#learned = learned
-    if (learned.durability !== null) this.#take(learned.durability)
-    this.#limitReady(learned.durability !== null)
-    const isAskedSoon = learned.durability === null || !this.isSatisfied
+    this.#events = events
+    if (durability !== null) this.#take(durability)
+    this.#limitReady(durability !== null)
+    const isAskedSoon = durability === null || !this.isSatisfied
     const intervalMs = isAskedSoon ? WAITING_INTERVAL_MS : (this.#options.lookIntervalMs ?? LOOK_INTERVAL_MS)
     this.#timer = this.#timers.setTimeout(() => void this.#look(connection), intervalMs)
     this.#timer.unref()

@@ -55,9 +55,9 @@ export async function learnServers(
   for (const server of known.keys()) if (server !== name && !wanted.has(server)) known.delete(server)
 }
 
-/** Of the servers that hold the copies of a stream, as far as they have shown it. */
-export function storageOf(placement: Placement | null, known: ReadonlyMap<string, ServerFacts>): ServerStorage[] {
-  return (placement?.replicas ?? []).flatMap(({ server }) => {
+/** Of the servers that hold these copies of a stream, as far as they have shown it. */
+export function storageOf(replicas: Placement['replicas'], known: ReadonlyMap<string, ServerFacts>): ServerStorage[] {
+  return replicas.flatMap(({ server }) => {
     const storage = known.get(server)?.storage ?? null
     return storage === null ? [] : [{ server, ...storage }]
   })

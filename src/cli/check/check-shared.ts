@@ -70,18 +70,14 @@ async function natsFindings(config: Config, nowMs: number): Promise<Finding[]> {
       const report = await describeStream(connection)
       const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
       const known: KnownServers = new Map()
-      const learned = await learnDurability(connection, natsMonitorUrls, known)
+      const { events, durability } = await learnDurability(connection, natsMonitorUrls, known)
+      const servers = typeof events === 'string' ? [] : storageOf(events.replicas, known)
       const isAlone = connection.info?.cluster === undefined
       const stream =
         report.kind === 'absent' && replicas > 1 && isAlone
           ? tooFewServers(replicas)
-          : streamFinding(
-              report,
-              { replicas, nowMs },
-              await limitsOf(connection, report, storageOf(learned.events, known), replicas),
-            )
+          : streamFinding(report, { replicas, nowMs }, await limitsOf(connection, report, servers, replicas))
       const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET), config)] : []
-      const { durability } = learned
       return [
         natsFinding({ place: connection.getServer(), version, maxPayloadBytes }),
         stream,

@@ -41,7 +41,7 @@ export class Drainer {
   readonly #settler: Settler
   readonly #keeper: CursorKeeper
   readonly #ahead: ReadAhead
-  readonly #window: DrainWindow
+  readonly #window = new DrainWindow()
   /** Up to where what NATS has lost counts again; null: NATS has lost nothing. */
   #countedEnd: JournalPosition | null = null
   #isSettling = false
@@ -53,7 +53,6 @@ export class Drainer {
 
   constructor(parts: DrainerParts) {
     this.#parts = parts
-    this.#window = new DrainWindow(parts.timers)
     this.#ahead = new ReadAhead(parts, parts.cursor.sent, parts.cursor.reserved)
     this.#settler = new Settler(parts.partitions, parts.timers)
     this.#keeper = new CursorKeeper(
@@ -85,9 +84,9 @@ export class Drainer {
     return this.#ahead.isReading || this.#isRewinding
   }
 
-  /** A live record is published. Returns what wants to know when it is stored; null: nothing waits to be sent beside it. */
-  livePublished(): (() => void) | null {
-    return this.#keeper.isAllSent() ? null : this.#window.livePublished()
+  /** A live record goes to the stream. */
+  livePublished(): void {
+    this.#window.livePublished()
   }
 
   /** Sends for so long at most, then saves how far it came. */

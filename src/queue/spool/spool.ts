@@ -113,11 +113,8 @@ export class Spool implements EventQueue {
     if (this.#isStopping) return this.#refused.add(onAck, 'stopping')
     if (!this.#parts.isSyncShown()) return this.#append(record, onAck, null, 'unsynced')
     if (!this.#mayTry()) return this.#append(record, onAck, null, 'nats_away')
-    const onStored = this.#drainer?.livePublished() ?? null
-    this.#parts.stream.publish(record, (ack, storedEvents) => {
-      if (ack === 'durable') onStored?.()
-      this.#answered(record, onAck, ack, storedEvents)
-    })
+    this.#drainer?.livePublished()
+    this.#parts.stream.publish(record, (ack, storedEvents) => this.#answered(record, onAck, ack, storedEvents))
   }
 
   refusalNow(lineBytes: number): QueueRefusal | null {

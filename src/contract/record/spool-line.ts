@@ -8,10 +8,7 @@ import type { Charge } from '../charge.ts'
 import { parseRecordHead, type RecordHead } from './record-head.ts'
 import { unfilled } from './record-lines.ts'
 
-/**
- * plain: it was never sent. share: it was taken while Redis did not answer, so that another node may have its key too. doubt: it
- * was sent, and is stored or not.
- */
+/** plain: it was never sent; earlier versions wrote share where Redis did not answer. doubt: it was sent, and is stored or not. */
 export type SpoolState = 'plain' | 'share' | 'doubt'
 
 export interface SpoolMark {

@@ -125,11 +125,10 @@ export class Drainer {
     void this.#refill()
     const isTried = refusal !== null || !isTaking()
     for (let item = this.#ahead.first; item !== undefined && this.#isOpen(isTried); item = this.#ahead.first) {
-      if (item.state === 'ready' && timers.nowMs() > item.readyUntilMs) item.state = 'unsure'
-      if (item.state === 'unsure') return void this.#settle()
+      if (item.state === 'waiting' && timers.nowMs() > item.sureUntilMs) return void this.#settle()
       if (!this.#keeper.isReserved(item.record.end)) return this.#keeper.reserve()
       this.#ahead.pass()
-      if (item.state === 'ready') this.#send(item)
+      if (item.state === 'waiting') this.#send(item)
     }
   }
 
@@ -158,7 +157,7 @@ export class Drainer {
     // All that is read ahead is asked for at once.
     if (this.#isSettling || this.#ahead.isReading || connection === null) return
     this.#isSettling = true
-    const unsure = this.#ahead.in('unsure')
+    const unsure = this.#ahead.unsure(this.#parts.timers.nowMs())
     try {
       const settled = await this.#settler.settle(
         unsure.map(({ record }) => record),
@@ -166,8 +165,7 @@ export class Drainer {
       )
       for (const [at, item] of unsure.entries()) {
         const { sequence, messageId, untilMs } = settled[at]
-        item.state = 'ready'
-        item.readyUntilMs = untilMs
+        item.sureUntilMs = untilMs
         if (sequence !== null) this.#done(item, sequence, messageId)
       }
       this.#shift()
@@ -208,8 +206,7 @@ export class Drainer {
       this.#done(item, sequence)
       return this.#shift()
     }
-    item.state = ack === 'in_doubt' ? 'unsure' : 'ready'
-    this.#ahead.putBack(item)
+    this.#putBack(item, ack === 'in_doubt')
     if (ack === 'stopping') return
     this.#parts.onNotTaken(ack)
     this.#pause(ack === 'nats_away' || ack === 'nats_slow' || ack === 'in_doubt' ? RETRY_MS : REFUSED_RETRY_MS)
@@ -226,18 +223,23 @@ export class Drainer {
       if (message === null) throw new Error('the message before it is gone')
       if (holds(message, item.record)) this.#done(item, sequence)
       else {
-        item.state = 'ready'
         item.burntIds += 1
+        this.#putBack(item, false)
       }
     } catch (error) {
-      item.state = 'unsure'
+      this.#putBack(item, true)
       this.#pause(RETRY_MS)
       this.#setProblem(`what NATS has of it is not known yet: ${errorMessage(error)}`)
     }
     this.#window.remove(0)
-    if (item.state !== 'done') this.#ahead.putBack(item)
     this.#shift()
     this.#pump()
+  }
+
+  #putBack(item: Item, mayBeSent: boolean): void {
+    item.state = 'waiting'
+    if (mayBeSent) item.sureUntilMs = Number.NEGATIVE_INFINITY
+    this.#ahead.putBack(item)
   }
 
   /** `messageId`: its own id, but for one that was sent before in a message with others. */

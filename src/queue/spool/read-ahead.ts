@@ -4,7 +4,7 @@ import type { Timers } from '../../lib/timers.ts'
 import type { Disk } from '../journal/disk.ts'
 import type { Damage } from '../journal/segment-cursor.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
-import { decidedUntilMs, isOld } from './settler.ts'
+import { sureUntilMs } from './settler.ts'
 import { readPieces, type SpooledRecord, type SpoolPiece } from './spool-records.ts'
 
 /**
@@ -15,10 +15,9 @@ const AHEAD_BYTES = 128 * 1024
 
 export interface Item {
   readonly record: SpooledRecord
-  /** unsure: the stream may have it. */
-  state: 'unsure' | 'ready' | 'sent' | 'done'
-  /** In Unix ms. The stream has to be asked again then, since another node may have sent it too. */
-  readyUntilMs: number
+  state: 'waiting' | 'sent' | 'done'
+  /** While it waits, in Unix ms: until when the stream need not be asked for it. */
+  sureUntilMs: number
   burntIds: number
 }
 
@@ -34,7 +33,7 @@ export class ReadAhead {
   /** Where the next reading begins. */
   #next: JournalPosition
   /** Before it, any record may be in the stream. */
-  #unsureEnd: JournalPosition
+  #reserved: JournalPosition
   #reader: AsyncGenerator<SpoolPiece> | null = null
   #isReading = false
   #items: Item[] = []
@@ -42,10 +41,10 @@ export class ReadAhead {
   #at = 0
   #bytes = 0
 
-  constructor(parts: ReadAheadParts, from: JournalPosition, unsureEnd: JournalPosition) {
+  constructor(parts: ReadAheadParts, from: JournalPosition, reserved: JournalPosition) {
     this.#parts = parts
     this.#next = from
-    this.#unsureEnd = unsureEnd
+    this.#reserved = reserved
   }
 
   get isReading(): boolean {
@@ -74,6 +73,11 @@ export class ReadAhead {
 
   in(state: Item['state']): Item[] {
     return this.#items.filter((item) => item.state === state)
+  }
+
+  /** Before they are sent, the stream has to be asked for them. */
+  unsure(nowMs: number): Item[] {
+    return this.in('waiting').filter((item) => nowMs > item.sureUntilMs)
   }
 
   /** Forgets those that are done, up to the first that is not. Returns where they end; null: there are none. */
@@ -111,9 +115,9 @@ export class ReadAhead {
   }
 
   /** To be called while nothing is read. */
-  async restart(from: JournalPosition, unsureEnd: JournalPosition): Promise<void> {
+  async restart(from: JournalPosition, reserved: JournalPosition): Promise<void> {
     this.#next = from
-    this.#unsureEnd = unsureEnd
+    this.#reserved = reserved
     this.#items = []
     this.#at = this.#bytes = 0
     await this.stop()
@@ -127,17 +131,11 @@ export class ReadAhead {
 
   #add({ records, next }: SpoolPiece): void {
     for (const record of records) {
-      const state = this.#isUnsure(record) ? 'unsure' : 'ready'
-      // Another node may have taken its key, and the duplicate window forgets.
-      const readyUntilMs = record.head.keyed ? decidedUntilMs(record.head.receivedAtMs) : Number.POSITIVE_INFINITY
-      this.#items.push({ record, state, readyUntilMs, burntIds: 0 })
+      const mayBeSent = record.state === 'doubt' || comparePositions(record.start, this.#reserved) < 0
+      const sureMs = sureUntilMs(record, mayBeSent, this.#parts.timers.nowMs())
+      this.#items.push({ record, state: 'waiting', sureUntilMs: sureMs, burntIds: 0 })
       this.#bytes += record.line.length
     }
     this.#next = next
-  }
-
-  #isUnsure(record: SpooledRecord): boolean {
-    if (record.state !== 'plain' || comparePositions(record.start, this.#unsureEnd) < 0) return true
-    return record.head.keyed && isOld(record, this.#parts.timers.nowMs())
   }
 }

@@ -60,7 +60,8 @@ export class Settler {
       const some = records.slice(at, at + MAX_AT_ONCE)
       probed.push(...(await Promise.all(some.map((record) => probeOf(record, connection)))))
     }
-    const isAsked = (record: SpooledRecord, place: number): boolean => probed[place] === null && isOld(record, nowMs)
+    const isAsked = ({ head }: SpooledRecord, place: number): boolean =>
+      probed[place] === null && isOld(head.receivedAtMs, nowMs)
     // For all of them at once, since a partition with very many messages is read again for each question.
     const readAtMs = await this.#readIds(records.filter(isAsked), connection)
     const settled: Settled[] = []
@@ -70,7 +71,7 @@ export class Settler {
       const found = isAsked(record, place)
         ? await this.#find(record, connection)
         : { sequence: probed[place], messageId }
-      settled.push({ ...found, untilMs: decidedUntilMs(sinceMs) })
+      settled.push({ ...found, untilMs: sinceMs + DECIDED_BY_WINDOW_MS })
     }
     return settled
   }
@@ -119,14 +120,19 @@ function idsOf({ head, messageId }: SpooledRecord): string[] {
   return messageId === null || messageId.startsWith(head.batchId) ? [head.batchId] : [head.batchId, messageId]
 }
 
-/** Until when the duplicate window decides about what is sent again, or from two nodes, if that began then. */
-export function decidedUntilMs(sinceMs: number): number {
-  return sinceMs + DECIDED_BY_WINDOW_MS
+/**
+ * The one rule: until when a record that waits may be sent without a question, by the clock. What may have been sent before is asked
+ * for first. Of a keyed one the duplicate window decides, wherever else it was taken, and forgets. One without a key is nowhere else.
+ */
+export function sureUntilMs({ head }: SpooledRecord, mayBeSent: boolean, nowMs: number): number {
+  if (mayBeSent) return Number.NEGATIVE_INFINITY
+  if (!head.keyed) return Number.POSITIVE_INFINITY
+  return isOld(head.receivedAtMs, nowMs) ? Number.NEGATIVE_INFINITY : head.receivedAtMs + DECIDED_BY_WINDOW_MS
 }
 
 /** The duplicate window may have forgotten it, by this clock, which may be wrong either way. */
-export function isOld({ head }: SpooledRecord, nowMs: number): boolean {
-  return Math.abs(nowMs - head.receivedAtMs) > DECIDED_BY_WINDOW_MS
+function isOld(receivedAtMs: number, nowMs: number): boolean {
+  return Math.abs(nowMs - receivedAtMs) > DECIDED_BY_WINDOW_MS
 }
 
 /** Of a record that shared a message with others: its id cannot be used again, so the stream has to drop it. */

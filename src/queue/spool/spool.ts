@@ -3,7 +3,7 @@
 
 import type { Charge } from '../../contract/charge.ts'
 import type { Status } from '../../contract/health.ts'
-import { type SpoolState, spoolLine } from '../../contract/record/spool-line.ts'
+import { spoolLine } from '../../contract/record/spool-line.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -187,7 +187,6 @@ export class Spool implements EventQueue {
 
   #append(record: QueueRecord, onAck: OnAck, doubt: Doubt | null, why: SpoolReason): void {
     const { journal, filling } = this.#parts
-    const { charge } = record
     const refusal = this.#refusalOf(record.line.length)
     if (refusal !== null) {
       if (refusal === 'spool_full') filling.refused()
@@ -196,9 +195,8 @@ export class Spool implements EventQueue {
       queueMicrotask(() => onAck('in_doubt'))
       return
     }
-    const isShared = charge.isShare === true || charge.isOfDoubt === true
-    const state: SpoolState = doubt !== null ? 'doubt' : isShared ? 'share' : 'plain'
-    const line = spoolLine(record.line, charge, { state, messageId: doubt?.messageId ?? null })
+    const state = doubt === null ? 'plain' : 'doubt'
+    const line = spoolLine(record.line, record.charge, { state, messageId: doubt?.messageId ?? null })
     this.#unstored += 1
     this.#unstoredBytes += line.length
     journal.publish({ ...record, line }, (ack) => {

@@ -41,7 +41,7 @@ test('a segment is opened once for all that it holds, its checksums too, and lit
   let most = 0
   for (;;) {
     while (ahead.isDue(until)) await ahead.read(until)
-    const ready = ahead.in('ready')
+    const ready = ahead.in('waiting')
     if (ready.length === 0) break
     most = Math.max(most, ready.length)
     for (const item of ready.slice(0, 1000)) {

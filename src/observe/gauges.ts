@@ -1,47 +1,62 @@
 // The gauges of the metrics page, and where they get their values: functions that the parts of the service provide, called
 // at each scrape.
 
-import type { MetricsPage, Series } from './page.ts'
+import type { LabelledRead, MetricsPage, Series } from './page.ts'
 
-type Named = readonly [name: string, help: string]
+/** How the values of several worker processes become one. farthest: from 0. */
+export type Merge = 'sum' | 'max' | 'min' | 'farthest'
+type Named = readonly [merge: Merge, name: string, help: string]
 
 /** By the member of the sampler that has the value. */
 const NUMBERS = {
-  requestsInFlight: ['sluice_requests_in_flight', 'Requests without an outcome yet.'],
-  ringUsedBytes: ['sluice_ring_used_bytes', 'Bytes of the ring in use.'],
-  ringSizeBytes: ['sluice_ring_size_bytes', 'Bytes of the ring.'],
-  ringRequests: ['sluice_ring_requests', 'Requests whose body is in the ring.'],
-  parserQueue: ['sluice_parser_queue', 'Requests that wait to be decoded.'],
-  connections: ['sluice_connections', 'Open connections on the port for events.'],
-  connectionsMax: ['sluice_connections_max', 'Most connections; beyond it new ones are closed.'],
+  requestsInFlight: ['sum', 'sluice_requests_in_flight', 'Requests without an outcome yet.'],
+  ringUsedBytes: ['sum', 'sluice_ring_used_bytes', 'Bytes of the ring in use.'],
+  ringSizeBytes: ['sum', 'sluice_ring_size_bytes', 'Bytes of the ring.'],
+  ringRequests: ['sum', 'sluice_ring_requests', 'Requests whose body is in the ring.'],
+  parserQueue: ['sum', 'sluice_parser_queue', 'Requests that wait to be decoded.'],
+  connections: ['sum', 'sluice_connections', 'Open connections on the port for events.'],
+  connectionsMax: ['sum', 'sluice_connections_max', 'Most connections; beyond it new ones are closed.'],
   tlsNotAfterSeconds: [
+    'min',
     'sluice_tls_not_after_seconds',
     'When the certificate of the port for events ends, in Unix time. No series without TLS.',
   ],
-  keysRemembered: ['sluice_keys_remembered', 'Idempotency keys held in this process.'],
+  keysRemembered: ['sum', 'sluice_keys_remembered', 'Idempotency keys held in this process.'],
   keysMax: [
+    'sum',
     'sluice_keys_max',
     'Most idempotency keys held; full is a 503 for requests with one. No series with Redis.',
   ],
-  journalBytes: ['sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.'],
+  journalBytes: ['sum', 'sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.'],
   journalMaxBytes: [
+    'sum',
     'sluice_journal_max_bytes',
     'At which size it is full, by its setting or disk. No series with NATS.',
   ],
   badAppRecordsNow: [
+    'max',
     'sluice_bad_app_records',
     'App records that cannot be used as they are now; a file counts as one. The last good ones stay in force.',
   ],
-  openFiles: ['process_open_fds', 'Open file descriptors. No series where the system does not count them.'],
-  maxOpenFiles: ['process_max_fds', 'Most file descriptors, as the system has it now.'],
+  openFiles: ['max', 'process_open_fds', 'Open file descriptors. No series where the system does not count them.'],
+  maxOpenFiles: ['min', 'process_max_fds', 'Most file descriptors, as the system has it now.'],
 } as const satisfies Record<string, Named>
 
 const FLAGS = {
-  ready: ['sluice_ready', '1 from the first successful start until the drain, as /readyz says.'],
-  draining: ['sluice_draining', '1 from the signal to stop until the end.'],
-  redisUp: ['sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.'],
-  natsUp: ['sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.'],
+  ready: ['max', 'sluice_ready', '1 from the first successful start until the drain, as /readyz says.'],
+  draining: ['max', 'sluice_draining', '1 from the signal to stop until the end.'],
+  redisUp: [
+    'min',
+    'sluice_redis_up',
+    '1 while Redis answers, 0 while it does not. No series where none is configured.',
+  ],
+  natsUp: [
+    'min',
+    'sluice_nats_up',
+    '1 while NATS is connected, 0 while it is not. No series where none is configured.',
+  ],
   streamLeader: [
+    'max',
     'sluice_stream_leader',
     '1 while the stream has a leader, 0 while nobody answers for it. No series while NATS is away.',
   ],
@@ -49,13 +64,15 @@ const FLAGS = {
 
 /** By the member of the stream's sample. */
 const STREAM = {
-  bytes: ['sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.'],
+  bytes: ['max', 'sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.'],
   maxBytes: [
+    'max',
     'sluice_stream_max_bytes',
     'The size at which the stream is full, by its own limit or that of its account or servers. No series where it has none.',
   ],
-  oldestSeconds: ['sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.'],
+  oldestSeconds: ['max', 'sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.'],
   keepSeconds: [
+    'max',
     'sluice_stream_keep_seconds',
     'The age at which the stream drops messages, read or not. No series where it keeps them for good.',
   ],
@@ -64,13 +81,51 @@ const STREAM = {
 /** By the member of the spool's sample. */
 const SPOOL = {
   batches: [
+    'sum',
     'sluice_spool_batches',
     'Batches in the spool of this node, which are not in NATS yet. No series without one.',
   ],
-  bytes: ['sluice_spool_bytes', 'Bytes of these batches.'],
-  oldestSeconds: ['sluice_spool_oldest_seconds', 'Age of the oldest of these batches; 0: there is none.'],
-  maxBytes: ['sluice_spool_max_bytes', 'The size at which the spool is full, by its setting or its disk.'],
+  bytes: ['sum', 'sluice_spool_bytes', 'Bytes of these batches.'],
+  oldestSeconds: ['max', 'sluice_spool_oldest_seconds', 'Age of the oldest of these batches; 0: there is none.'],
+  maxBytes: ['sum', 'sluice_spool_max_bytes', 'The size at which the spool is full, by its setting or its disk.'],
 } as const satisfies Record<keyof SpoolSample, Named>
+
+/** The rest, by what it tells. */
+const OTHERS = {
+  auditLag: [
+    'max',
+    'sluice_audit_lag_seconds',
+    'Since the end of the last minute that is audited, of the partitions audited here.',
+  ],
+  auditSkewed: [
+    'max',
+    'sluice_audit_skewed',
+    '1 while this node audits nothing, because its clock is wrong or no two clocks agree.',
+  ],
+  clockSkew: [
+    'farthest',
+    'sluice_clock_skew_seconds',
+    "How far the clock of Redis or NATS is ahead of this node's; below 0: behind.",
+  ],
+  consumerLag: [
+    'max',
+    'sluice_stream_consumer_lag_seconds',
+    'Age of the first message that a durable consumer of the stream has not acknowledged; 0: it has had all.',
+  ],
+  replicas: [
+    'max',
+    'sluice_stream_replicas',
+    'Copies of the stream: current, lagging behind its leader, or on a server that is offline. Looked at once a minute.',
+  ],
+  degraded: ['max', 'sluice_degraded', '1 while a part goes on without what it depends on.'],
+} as const satisfies Record<string, Named>
+
+/** By the name of the gauge. */
+export const MERGES: ReadonlyMap<string, Merge> = new Map(
+  [NUMBERS, FLAGS, STREAM, SPOOL, OTHERS].flatMap((table) =>
+    Object.values<Named>(table).map(([merge, name]) => [name, merge]),
+  ),
+)
 
 /** A gauge whose function is absent has no series, so that alerts on it stay quiet. */
 export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number | undefined } & {
@@ -130,40 +185,27 @@ export interface AuditSample {
 
 export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   addLinesDropped(page, () => sampler().linesDropped?.() ?? 0)
-  const gauge = ([name, help]: Named, read: Series['read']): void =>
+  const gauge = ([, name, help]: Named, read: Series['read']): void =>
     page.numbers(name, 'gauge', help, [{ labels: {}, read }])
-  for (const [member, named] of entriesOf(NUMBERS)) gauge(named, () => sampler()[member]?.())
-  for (const [member, named] of entriesOf(FLAGS)) gauge(named, () => sampler()[member]?.())
+  const counter = (name: string, help: string, read: Series['read']): void =>
+    page.numbers(name, 'counter', help, [{ labels: {}, read }])
+  for (const [member, named] of entriesOf({ ...NUMBERS, ...FLAGS })) gauge(named, () => sampler()[member]?.())
   for (const [member, named] of entriesOf(STREAM)) gauge(named, () => sampler().stream?.()?.[member])
   for (const [member, named] of entriesOf(SPOOL)) gauge(named, () => sampler().spool?.()[member])
-  gauge(
-    ['sluice_audit_lag_seconds', 'Since the end of the last minute that is audited, of the partitions audited here.'],
-    () => sampler().audit?.()?.lagSeconds,
-  )
-  page.numbers(
+  const byLabel = ([, name, help]: Named, label: string, read: LabelledRead): void =>
+    page.gaugeByLabel(name, help, label, read)
+  gauge(OTHERS.auditLag, () => sampler().audit?.()?.lagSeconds)
+  counter(
     'sluice_audit_bad_messages_total',
-    'counter',
     'Messages of the stream without a valid Sluice-Cost header, seen by this process.',
-    [{ labels: {}, read: () => sampler().audit?.()?.badMessages }],
+    () => sampler().audit?.()?.badMessages,
   )
-  gauge(
-    ['sluice_audit_skewed', '1 while this node audits nothing, because its clock is wrong or no two clocks agree.'],
-    () => {
-      const audit = sampler().audit?.()
-      return audit == null ? undefined : Number(audit.isSkewed)
-    },
-  )
-  page.gaugeByLabel(
-    'sluice_clock_skew_seconds',
-    "How far the clock of Redis or NATS is ahead of this node's; below 0: behind.",
-    'of',
-    () => sampler().audit?.()?.clockSkewSeconds ?? {},
-  )
-  page.numbers(
+  gauge(OTHERS.auditSkewed, () => sampler().audit?.()?.isSkewed)
+  byLabel(OTHERS.clockSkew, 'of', () => sampler().audit?.()?.clockSkewSeconds ?? {})
+  counter(
     'sluice_audit_future_events_total',
-    'counter',
     'Events that named a minute that had not begun, because a clock was wrong; they were charged to the running one.',
-    [{ labels: {}, read: () => sampler().audit?.()?.futureEvents }],
+    () => sampler().audit?.()?.futureEvents,
   )
   page.numbers(
     'sluice_store_lost_total',
@@ -171,30 +213,14 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'Losses of what NATS held, noticed by this process: a store that is gone, new, emptied, or cut short.',
     LOST_STORES.map((store) => ({ labels: { store }, read: () => sampler().storesLost?.()[store] })),
   )
-  page.numbers(
+  counter(
     'sluice_doubt_unsettled_total',
-    'counter',
     'Batches in doubt that could not be settled, or came after their minute was closed: windows may hold more than their limits.',
-    [{ labels: {}, read: () => sampler().audit?.()?.unsettledDoubts }],
+    () => sampler().audit?.()?.unsettledDoubts,
   )
-  page.gaugeByLabel(
-    'sluice_stream_consumer_lag_seconds',
-    'Age of the first message that a durable consumer of the stream has not acknowledged; 0: it has had all.',
-    'consumer',
-    () => sampler().stream?.()?.consumerLagSeconds ?? {},
-  )
-  page.gaugeByLabel(
-    'sluice_stream_replicas',
-    'Copies of the stream: current, lagging behind its leader, or on a server that is offline. Looked at once a minute.',
-    'state',
-    () => sampler().replicas?.() ?? {},
-  )
-  page.gaugeByLabel(
-    'sluice_degraded',
-    '1 while a part goes on without what it depends on.',
-    'part',
-    () => sampler().degraded?.() ?? {},
-  )
+  byLabel(OTHERS.consumerLag, 'consumer', () => sampler().stream?.()?.consumerLagSeconds ?? {})
+  byLabel(OTHERS.replicas, 'state', () => sampler().replicas?.() ?? {})
+  byLabel(OTHERS.degraded, 'part', () => sampler().degraded?.() ?? {})
 }
 
 /** A supervisor has a log of its own. */

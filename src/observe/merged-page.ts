@@ -1,6 +1,8 @@
 // Merges the metrics pages of several worker processes into one. Counters and histograms are summed and never go back, even
 // when a worker process is replaced; a gauge is summed too, or shows the worst value.
 
+import { MERGES, type Merge } from './gauges.ts'
+
 interface Family {
   /** The HELP and TYPE lines. */
   readonly head: string
@@ -18,41 +20,24 @@ export const PAGE_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 type Combine = (left: number, right: number) => number
 
-const sum: Combine = (left, right) => left + right
+const COMBINE: Readonly<Record<Merge, Combine>> = {
+  sum: (left, right) => left + right,
+  max: Math.max,
+  min: Math.min,
+  farthest: (left, right) => (Math.abs(left) > Math.abs(right) ? left : right),
+}
 
-/** Gauges that are states, durations or limits. All others are amounts, which are summed. */
-const COMBINED: Readonly<Record<string, Combine>> = {
-  sluice_ready: Math.max,
-  sluice_draining: Math.max,
-  sluice_degraded: Math.max,
-  sluice_redis_up: Math.min,
-  sluice_nats_up: Math.min,
-  // All worker processes report the same stream.
-  sluice_stream_bytes: Math.max,
-  sluice_stream_max_bytes: Math.max,
-  sluice_stream_oldest_seconds: Math.max,
-  sluice_stream_keep_seconds: Math.max,
-  sluice_stream_replicas: Math.max,
-  sluice_stream_leader: Math.max,
-  sluice_bad_app_records: Math.max,
-  sluice_stream_consumer_lag_seconds: Math.max,
-  sluice_spool_oldest_seconds: Math.max,
-  sluice_audit_lag_seconds: Math.max,
-  sluice_audit_skewed: Math.max,
-  // The first to end.
-  sluice_tls_not_after_seconds: Math.min,
-  sluice_clock_skew_seconds: (left, right) => (Math.abs(left) > Math.abs(right) ? left : right),
-  sluice_build_info: Math.max,
-  sluice_http_engine: Math.max,
-  nodejs_version_info: Math.max,
-  nodejs_eventloop_lag_min_seconds: Math.min,
-  nodejs_eventloop_lag_p50_seconds: Math.max,
-  nodejs_eventloop_lag_p90_seconds: Math.max,
-  nodejs_eventloop_lag_p99_seconds: Math.max,
-  nodejs_eventloop_lag_max_seconds: Math.max,
-  process_start_time_seconds: Math.min,
-  process_max_fds: Math.min,
-  process_open_fds: Math.max,
+/** Of the gauges that are not in the table of gauges.ts: of the runtime, and of what runs. All others are amounts, which are summed. */
+const MERGES_OF_OTHERS: Readonly<Record<string, Merge>> = {
+  sluice_build_info: 'max',
+  sluice_http_engine: 'max',
+  nodejs_version_info: 'max',
+  nodejs_eventloop_lag_min_seconds: 'min',
+  nodejs_eventloop_lag_p50_seconds: 'max',
+  nodejs_eventloop_lag_p90_seconds: 'max',
+  nodejs_eventloop_lag_p99_seconds: 'max',
+  nodejs_eventloop_lag_max_seconds: 'max',
+  process_start_time_seconds: 'min',
 }
 
 /** Parses only what this service writes: each family in one piece, HELP before TYPE, no timestamps. */
@@ -84,7 +69,7 @@ export function readPage(text: string): Page {
 export function countedIn(past: Page, last: Page, answered: boolean): Page {
   const page = new Map<string, Family>()
   for (const [name, family] of last) {
-    if (!isGauge(family)) page.set(name, combine(past.get(name), family, sum))
+    if (!isGauge(family)) page.set(name, combine(past.get(name), family, COMBINE.sum))
     else page.set(name, answered ? family : { ...family, samples: new Map() })
   }
   for (const [name, family] of past) if (!page.has(name)) page.set(name, family)
@@ -99,7 +84,8 @@ export function mergePages(slots: readonly Page[]): string {
   const merged = new Map<string, Family>()
   for (const slot of slots) {
     for (const [name, family] of slot) {
-      merged.set(name, combine(merged.get(name), family, isGauge(family) ? (COMBINED[name] ?? sum) : sum))
+      const merge = isGauge(family) ? (MERGES.get(name) ?? MERGES_OF_OTHERS[name]) : undefined
+      merged.set(name, combine(merged.get(name), family, COMBINE[merge ?? 'sum']))
     }
   }
   let text = ''

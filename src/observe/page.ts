@@ -11,6 +11,9 @@ export interface Series {
   readonly read: () => number | boolean | null | undefined
 }
 
+/** The values by the label's value. */
+export type LabelledRead = () => Readonly<Record<string, number | boolean>>
+
 export class MetricsPage {
   readonly #families: (() => string)[] = []
 
@@ -31,12 +34,7 @@ export class MetricsPage {
   /**
    * A gauge whose label values are known only at the scrape. They never come from a client, so their number is bounded.
    */
-  gaugeByLabel(
-    name: string,
-    help: string,
-    label: string,
-    read: () => Readonly<Record<string, number | boolean>>,
-  ): void {
+  gaugeByLabel(name: string, help: string, label: string, read: LabelledRead): void {
     const head = familyHead(name, 'gauge', help)
     this.#families.push(() => {
       let text = head

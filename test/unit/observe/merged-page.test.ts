@@ -57,6 +57,13 @@ describe('worker processes that answer', () => {
     )
   })
 
+  test('show the clock that is farthest off, ahead or behind', () => {
+    const name = 'sluice_clock_skew_seconds{of="redis"}'
+    const page = (seconds: number) => answering(family('gauge', 'sluice_clock_skew_seconds', `${name} ${seconds}`))
+    expect(valueOf(mergePages([page(3), page(-5), page(4)]), name)).toBe(-5)
+    expect(valueOf(mergePages([page(-5), page(6)]), name)).toBe(6)
+  })
+
   test('report the same stream, whose values are not added up', () => {
     const page = (bytes: number, oldest: number) => [
       family('gauge', 'sluice_stream_bytes', `sluice_stream_bytes ${bytes}`),

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import type { Alert } from '../contract/alert.ts'
 import { MAX_BODY_BYTES } from '../contract/bounds.ts'
-import { type Health, servicePart } from '../contract/health.ts'
+import { type Part, servicePart } from '../contract/health.ts'
 import { createFreshIds } from '../contract/ids.ts'
 import { DecodePool } from '../decode/pool.ts'
 import { startAdmin } from '../http/admin.ts'
@@ -70,19 +70,19 @@ export async function startSluice(given: Config, context: SluiceContext) {
     const { libraryFaults } = context
     const metrics = createMetrics({ version: packageVersion(), httpEngine: engine.name, libraryFaults })
     // The admin port answers probes while a long journal is read.
-    let health: Health = { ready: () => false, parts: () => [servicePart('starting')] }
-    let gauges: Sampler = { linesDropped, ready: () => false, draining: () => false }
+    const health = { ready: () => false, parts: (): readonly Part[] => [servicePart('starting')] }
+    let draining = false
+    const gauges: Sampler = { linesDropped, ready: () => health.ready(), draining: () => draining }
     metrics.sampleFrom(gauges)
-    const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
     const turnClock = new TurnClock(clock)
     let nodes = (): number => 1
     const bytes = new StoredBytes({ nowMs: turnClock.nowMs, nodes: () => nodes(), timers: systemTimers })
-    const seen = { log, metrics, bytes, health: present, gauges: () => gauges, supervised }
+    const seen = { log, metrics, bytes, health, gauges: () => gauges, supervised }
     const console = await openConsole(config, seen)
     started.add(() => console.stop())
     const { routes, portal, activity } = console
     const { adminHost: host, adminPort: port } = config
-    const admin = routes === null ? null : await startAdmin({ host, port, metrics, health: present, routes, log })
+    const admin = routes === null ? null : await startAdmin({ host, port, metrics, health, routes, log })
     if (admin !== null) started.add(() => admin.stop())
     const portalServer =
       config.portal === null || portal === null ? null : await startPortal(config.portal, portal, log)
@@ -139,12 +139,9 @@ export async function startSluice(given: Config, context: SluiceContext) {
       (slot) => pool.submit(slot),
     )
     let isServing = false
-    const isReady = () => isServing && stores.isReady()
-    let draining = false
     let server: Server | null = null
     let certificates: CertificateWatch | null = null
-    gauges = {
-      linesDropped,
+    Object.assign(gauges, {
       ringUsedBytes: () => ring.usedBytes,
       ringSizeBytes: () => ring.sizeBytes,
       ringRequests: () => ring.requests,
@@ -156,14 +153,9 @@ export async function startSluice(given: Config, context: SluiceContext) {
       openFiles,
       maxOpenFiles,
       ...stores.gauges,
-      ready: isReady,
-      draining: () => draining,
-    }
-    metrics.sampleFrom(gauges)
-    health = {
-      ready: isReady,
-      parts: () => [...(draining ? [servicePart('stopping')] : []), ...stores.parts(), ...engine.parts],
-    }
+    } satisfies Sampler)
+    health.ready = () => isServing && stores.isReady()
+    health.parts = () => [...(draining ? [servicePart('stopping')] : []), ...stores.parts(), ...engine.parts]
     const certificate = config.tls === null ? null : await readCertificate(config.tls)
     const opened = await startServer({
       openEngine: engine.open,

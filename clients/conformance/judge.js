@@ -190,7 +190,9 @@ function earlyBy(first, second, log) {
   if (toldMs < retryAfterMs - TIMER_MS && (isSame || waitedMs > UNDER_WAY_MS))
     return `sent ${toldMs} ms after an answer with Retry-After: ${retryAfterMs / 1000}`
   // A flush may cut a backoff short, and a new process knows of none.
-  const isCut = isBetween(log, ['flush', 'restart', 'close', 'opt_in'], endedMs, second.arrivedMs)
+  const isCut =
+    isBetween(log, ['flush', 'close', 'opt_in'], endedMs, second.arrivedMs) ||
+    isBetween(log, ['restart'], first.arrivedMs, second.arrivedMs)
   if (isSame && !isCut && waitedMs < backoffMs - TIMER_MS && first === lastOf(second, log))
     return `tried again ${waitedMs} ms after a failure, not after ${backoffMs} ms`
   return null

@@ -187,7 +187,13 @@ export const SCENARIOS = [
   kept('504-though-stored', { ...foreign(504), works: true }),
 
   kept('answer-lost', { loses: 'answer' }),
-  kept('answer-lost-halfway', { loses: 'half' }),
+  {
+    // Half of a refusal names half of the events.
+    name: 'answer-lost-halfway',
+    service: { answers: [{ loses: 'half' }] },
+    steps: [track([...FIVE, ...names('bad', 9)]), 'flush'],
+    expect: { dropped: { invalid: names('bad', 9) } },
+  },
   kept('connection-breaks', { loses: 'request' }, { loses: 'request' }),
   { name: 'no-connection', service: {}, steps: ['down', ...SEND, { quiet: SECOND_MS }, 'up'] },
   { ...kept('answer-late', { lateMs: 12 * SECOND_MS }), expect: { mostRequests: 1 } },
@@ -304,7 +310,7 @@ export const SCENARIOS = [
     name: 'restart-respects-retry-after',
     needs: ['storage'],
     service: { answers: [overloaded(8)] },
-    steps: [...SEND, { answered: 1 }, 'restart'],
+    steps: [...SEND, { answered: 1 }, silent(2 * SECOND_MS), 'restart'],
   },
   {
     name: 'expires-after-three-days',

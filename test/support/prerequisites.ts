@@ -21,6 +21,7 @@ const PROGRAMS = {
   promtool: 'prometheus',
   haproxy: 'haproxy',
   nginx: 'nginx',
+  python3: 'python3',
 }
 
 /** A browser without windows. Only the long tests need it. */

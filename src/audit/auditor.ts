@@ -168,9 +168,9 @@ export class Auditor {
 
   /** null: this node may not audit. */
   async #compareClocks(connection: NatsConnection): Promise<Bounds | null> {
-    const nowMs = this.#options.timers.monotonicMs()
-    const mayProbe = nowMs - this.#natsProbedAtMs >= NATS_PROBE_MS
-    if (mayProbe) this.#natsProbedAtMs = nowMs
+    const atMs = this.#options.timers.monotonicMs()
+    const mayProbe = atMs - this.#natsProbedAtMs >= NATS_PROBE_MS
+    if (mayProbe) this.#natsProbedAtMs = atMs
     const natsMs = await readNatsTime(connection, mayProbe)
     if (natsMs !== null) this.#clocks.heard('nats', natsMs)
     const clocks = this.#clocks.state()

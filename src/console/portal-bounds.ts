@@ -56,15 +56,15 @@ export class PortalBounds {
   }
 
   #useOf(key: string): Use {
-    const nowMs = this.#monotonicMs()
-    if (this.#uses.size >= SWEEP_FROM_KEYS && nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) {
-      this.#sweptAtMs = nowMs
+    const atMs = this.#monotonicMs()
+    if (this.#uses.size >= SWEEP_FROM_KEYS && atMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) {
+      this.#sweptAtMs = atMs
       for (const [one, { sinceMs, streams }] of this.#uses) {
-        if (streams === 0 && nowMs - sinceMs >= WINDOW_MS) this.#uses.delete(one)
+        if (streams === 0 && atMs - sinceMs >= WINDOW_MS) this.#uses.delete(one)
       }
     }
-    const use = this.#uses.get(key) ?? { sinceMs: nowMs, requests: 0, searches: 0, streams: 0 }
-    if (nowMs - use.sinceMs >= WINDOW_MS) Object.assign(use, { sinceMs: nowMs, requests: 0, searches: 0 })
+    const use = this.#uses.get(key) ?? { sinceMs: atMs, requests: 0, searches: 0, streams: 0 }
+    if (atMs - use.sinceMs >= WINDOW_MS) Object.assign(use, { sinceMs: atMs, requests: 0, searches: 0 })
     this.#uses.set(key, use)
     return use
   }

@@ -159,10 +159,10 @@ export class Gathering {
         ({ share }, size) => size < body.sizes && this.#heldBeyond[size] + morePages > share * this.#pages,
       )
     if (hasRoom() && full() < 0) return true
-    const nowMs = this.#monotonicMs()
-    const others = [...this.#bodies].filter((other) => other !== body && isSlow(other, nowMs))
+    const atMs = this.#monotonicMs()
+    const others = [...this.#bodies].filter((other) => other !== body && isSlow(other, atMs))
     // Nothing is reserved for the rest of a body that has stalled.
-    for (const other of others) if (isStalled(other, nowMs)) this.#hold(other, other.pages.length, other.sizes)
+    for (const other of others) if (isStalled(other, atMs)) this.#hold(other, other.pages.length, other.sizes)
     for (const other of others.toSorted((one, next) => next.heldPages - one.heldPages)) {
       if (hasRoom() && full() < 0) break
       if (!hasRoom() || other.sizes > full()) this.#evict(other)
@@ -176,13 +176,13 @@ export class Gathering {
   }
 }
 
-function isSlow(body: PartialBody, nowMs: number): boolean {
+function isSlow(body: PartialBody, atMs: number): boolean {
   const patienceMs = PATIENCE_MS.min + body.lengthBytes / MIN_BYTES_PER_MS
-  return nowMs - body.startedAtMs > Math.min(PATIENCE_MS.max, patienceMs) || isStalled(body, nowMs)
+  return atMs - body.startedAtMs > Math.min(PATIENCE_MS.max, patienceMs) || isStalled(body, atMs)
 }
 
-function isStalled({ pageAtMs }: PartialBody, nowMs: number): boolean {
-  return nowMs - pageAtMs > STALLED_AFTER_MS
+function isStalled({ pageAtMs }: PartialBody, atMs: number): boolean {
+  return atMs - pageAtMs > STALLED_AFTER_MS
 }
 
 function pagesFor(bytes: number): number {

@@ -18,13 +18,13 @@ export class ReadingBudget {
 
   /** In how many seconds to ask again; 0: it may. */
   secondsLeft(appId: string): number {
-    const nowMs = this.#timers.monotonicMs()
-    if (nowMs - this.#sinceMs >= WINDOW_MS) {
-      this.#sinceMs = nowMs
+    const atMs = this.#timers.monotonicMs()
+    if (atMs - this.#sinceMs >= WINDOW_MS) {
+      this.#sinceMs = atMs
       this.#readMs.clear()
     }
     if ((this.#readMs.get(appId) ?? 0) < MAX_READ_MS) return 0
-    return Math.max(1, Math.ceil((this.#sinceMs + WINDOW_MS - nowMs) / 1000))
+    return Math.max(1, Math.ceil((this.#sinceMs + WINDOW_MS - atMs) / 1000))
   }
 
   add(appId: string, ms: number): void {

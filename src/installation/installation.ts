@@ -125,12 +125,12 @@ export class Installation {
   }
 
   #tick(connection: NatsConnection | null): void {
-    const nowMs = this.#options.timers.monotonicMs()
-    const isDue = this.#checked?.connection !== connection || nowMs >= this.#checked.atMs + CHECK_INTERVAL_MS
+    const atMs = this.#options.timers.monotonicMs()
+    const isDue = this.#checked?.connection !== connection || atMs >= this.#checked.atMs + CHECK_INTERVAL_MS
     if (connection === null || this.#isChecking || !isDue) return
     this.#isChecking = true
     this.#checking = this.#check(connection)
-      .then(() => (this.#checked = { connection, atMs: nowMs }))
+      .then(() => (this.#checked = { connection, atMs }))
       .catch((error: unknown) => error instanceof StartError && this.#options.onRefused(error.message))
       .finally(() => (this.#isChecking = false))
   }
@@ -239,10 +239,10 @@ export class Installation {
   }
 
   #isMissingForLong(name: StoreName): boolean {
-    const nowMs = this.#options.timers.monotonicMs()
-    const sinceMs = this.#missingSinceMs.get(name) ?? nowMs
+    const atMs = this.#options.timers.monotonicMs()
+    const sinceMs = this.#missingSinceMs.get(name) ?? atMs
     this.#missingSinceMs.set(name, sinceMs)
-    return nowMs - sinceMs >= MISSING_FOR_MS
+    return atMs - sinceMs >= MISSING_FOR_MS
   }
 
   #remember(name: StoreName, seen: StoredState | null, generation: number): void {

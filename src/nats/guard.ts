@@ -56,8 +56,8 @@ function guard(protocol: ProtocolHandler): void {
   let [sinceMs, pings, isEnded] = [performance.now(), 0, false]
 
   protocol.processPing = () => {
-    const nowMs = performance.now()
-    if (nowMs - sinceMs >= 1000) [sinceMs, pings] = [nowMs, 0]
+    const atMs = performance.now()
+    if (atMs - sinceMs >= 1000) [sinceMs, pings] = [atMs, 0]
     pings += 1
     if (pings > MAX_PINGS_A_SECOND) throw new Error(`more than ${MAX_PINGS_A_SECOND} pings in a second`)
     answerPing()

@@ -105,7 +105,7 @@ class Breaker implements RedisConnection {
     this.#calls = new PendingCalls({
       budgetMs: this.#budgetMs,
       timers: this.#timers,
-      onMisses: (misses, nowMs) => this.#handleMisses(misses, nowMs),
+      onMisses: (misses, atMs) => this.#handleMisses(misses, atMs),
     })
     this.#running = this.#run()
   }
@@ -244,16 +244,16 @@ class Breaker implements RedisConnection {
     })
   }
 
-  #handleMisses(misses: number, nowMs: number): void {
+  #handleMisses(misses: number, atMs: number): void {
     const session = this.#session
     if (session === null) return
     if (misses >= MAX_MISSES) {
       this.#takeDown?.(this.#slowFault())
       return
     }
-    if (nowMs < this.#nextProbeAtMs) return
+    if (atMs < this.#nextProbeAtMs) return
     // Where few requests come, probes decide whether Redis is away.
-    this.#nextProbeAtMs = nowMs + CHECK_MS
+    this.#nextProbeAtMs = atMs + CHECK_MS
     const onResult = (result: CallResult): void => {
       if (result === 'answered') this.#calls.misses = 0
     }

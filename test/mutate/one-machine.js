@@ -244,8 +244,8 @@ export const ONE_MACHINE = [
     name: 'j26',
     bug: 'old segments go at once where the clock jumped ahead',
     file: 'queue/journal/journal-keep.ts',
-    find: '      heldUntilMs = nowMs + keepMs',
-    replace: '      heldUntilMs = nowMs',
+    find: '      heldUntilMs = atMs + keepMs',
+    replace: '      heldUntilMs = atMs',
     tests: [OLD_SEGMENTS, KEEP],
   },
   {

@@ -379,8 +379,8 @@ export const SHARED_MODE = [
     name: 's12',
     bug: 'a record waits for its acknowledgement without end',
     file: 'queue/stream/ack-window.ts',
-    find: '      if (entry.deadlineMs > nowMs) continue',
-    replace: '      if (entry.deadlineMs + 60_000 > nowMs) continue',
+    find: '      if (entry.deadlineMs > atMs) continue',
+    replace: '      if (entry.deadlineMs + 60_000 > atMs) continue',
     tests: ['simulate nats 60'],
   },
   {
@@ -388,7 +388,7 @@ export const SHARED_MODE = [
     bug: 'messages of keyed batches have ids of their own',
     file: 'queue/stream/sender.ts',
     find: 'const id = record.keyed ? keyedId :',
-    replace: 'const id = record.keyed && nowMs < 0 ? keyedId :',
+    replace: 'const id = record.keyed && atMs < 0 ? keyedId :',
     tests: ['simulate nats 60'],
   },
   {

@@ -169,10 +169,10 @@ export class EventTaps implements LiveSource<EventFilter> {
   }
 
   #hasToken(tap: Tap): boolean {
-    const nowMs = this.#timers.monotonicMs()
-    const earned = ((nowMs - tap.filledAtMs) * EVENTS_PER_SECOND) / 1000
+    const atMs = this.#timers.monotonicMs()
+    const earned = ((atMs - tap.filledAtMs) * EVENTS_PER_SECOND) / 1000
     tap.tokens = Math.min(EVENTS_PER_SECOND, tap.tokens + earned)
-    tap.filledAtMs = nowMs
+    tap.filledAtMs = atMs
     return tap.tokens >= 1
   }
 

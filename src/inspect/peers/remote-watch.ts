@@ -124,8 +124,8 @@ export class Leases {
   constructor(options: RemoteOptions & LiveSources) {
     this.#options = options
     this.#leases = new WhileAny(options.timers, RENEW_INTERVAL_MS, (leases) => {
-      const nowMs = options.timers.monotonicMs()
-      for (const lease of leases) if (lease.expiresAtMs <= nowMs) this.#drop(lease)
+      const atMs = options.timers.monotonicMs()
+      for (const lease of leases) if (lease.expiresAtMs <= atMs) this.#drop(lease)
     })
     this.#unsubscribe = options.peers.on(WATCH, ({ data }) => {
       const message = unpack(data, isWatch)?.head

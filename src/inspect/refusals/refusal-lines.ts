@@ -27,9 +27,9 @@ export function logRefusals({ refusals, log, timers }: RefusalLinesOptions): () 
   let sinceMs = timers.monotonicMs()
   const write = (): void => {
     const lines = refusals.takeLines(timers.nowMs())
-    const nowMs = timers.monotonicMs()
-    const span = formatSpan(nowMs - sinceMs).replace(/^1 min$/, 'minute')
-    sinceMs = nowMs
+    const atMs = timers.monotonicMs()
+    const span = formatSpan(atMs - sinceMs).replace(/^1 min$/, 'minute')
+    sinceMs = atMs
     for (const line of lines.slice(0, MAX_LINES)) writeLine(log, line, span)
     const others = lines.slice(MAX_LINES)
     if (others.length === 0) return

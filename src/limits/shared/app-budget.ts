@@ -82,8 +82,8 @@ export class AppBudget {
   }
 
   /** A request of this app came, and `app` is its newest record. Changed limits hold from now on. */
-  use(app: App, minute: number, nowMs: number): void {
-    this.usedAtMs = nowMs
+  use(app: App, minute: number, atMs: number): void {
+    this.usedAtMs = atMs
     if (!hasSameLimits(app, this.app)) {
       // The old limits granted the token budget, and the new ones may allow less.
       this.returnTokens()
@@ -104,12 +104,12 @@ export class AppBudget {
   }
 
   /** Only requests without a key count towards a token budget: a key has to be claimed in Redis in any case. */
-  countRequest(events: number, nowMs: number): void {
-    if (nowMs - this.#rateWindowStartMs >= RATE_WINDOW_MS) {
-      const isNext = nowMs - this.#rateWindowStartMs < 2 * RATE_WINDOW_MS
+  countRequest(events: number, atMs: number): void {
+    if (atMs - this.#rateWindowStartMs >= RATE_WINDOW_MS) {
+      const isNext = atMs - this.#rateWindowStartMs < 2 * RATE_WINDOW_MS
       this.#previousRequests = isNext ? this.#requests : 0
       this.#previousEvents = isNext ? this.#events : 0
-      this.#rateWindowStartMs = nowMs
+      this.#rateWindowStartMs = atMs
       this.#requests = 0
       this.#events = 0
     }
@@ -129,8 +129,8 @@ export class AppBudget {
   }
 
   /** Events to request for the token budget: one second's worth of a fast app, 0 for the others. */
-  refillAt(nowMs: number): number {
-    if (nowMs - this.#rateWindowStartMs >= 2 * RATE_WINDOW_MS) return 0
+  refillAt(atMs: number): number {
+    if (atMs - this.#rateWindowStartMs >= 2 * RATE_WINDOW_MS) return 0
     if (Math.max(this.#requests, this.#previousRequests) < ADVANCE_MIN_REQUESTS) return 0
     return Math.max(0, Math.max(this.#events, this.#previousEvents) - this.tokens)
   }

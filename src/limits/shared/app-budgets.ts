@@ -43,7 +43,7 @@ export class AppBudgets {
   }
 
   /** Looks at the next MAX_CHECKED budgets. */
-  forgetIdle(nowMs: number): void {
+  forgetIdle(atMs: number): void {
     for (let count = 0; count < MAX_CHECKED; count++) {
       const next = this.#cursor.next()
       if (next.done === true) {
@@ -51,7 +51,7 @@ export class AppBudgets {
         return
       }
       const [appId, budget] = next.value
-      if (nowMs - budget.usedAtMs > FORGET_AFTER_MS) this.#budgets.delete(appId)
+      if (atMs - budget.usedAtMs > FORGET_AFTER_MS) this.#budgets.delete(appId)
     }
   }
 }

@@ -65,17 +65,17 @@ export interface Call {
 interface Asker {
   readonly nodeId: string
   /** By the monotonic clock. */
-  readonly nowMs: number
+  readonly atMs: number
   readonly seen: SeenPartitions
 }
 
 /** Takes from a group what fits into one call. */
-export function gather(group: CallGroup, { nodeId, nowMs, seen }: Asker): Call {
+export function gather(group: CallGroup, { nodeId, atMs, seen }: Asker): Call {
   const acceptedKeys = new Map<string, AcceptedKey>()
   for (const [key, value] of group.acceptedKeys) {
     if (acceptedKeys.size === MAX_TAKES) break
     group.acceptedKeys.delete(key)
-    if (value.rememberedUntilMs > nowMs) acceptedKeys.set(key, value)
+    if (value.rememberedUntilMs > atMs) acceptedKeys.set(key, value)
   }
   const budgets: { budget: AppBudget; takes: Take[]; isLost: boolean }[] = []
   const apps: AppQuestion[] = []
@@ -88,7 +88,7 @@ export function gather(group: CallGroup, { nodeId, nowMs, seen }: Asker): Call {
     if (left <= 0) break
     const drained = budget.drain(left)
     const takes = drained.takes.filter((take) => {
-      const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
+      const isLate = atMs - take.askedAtMs > MAX_WAIT_MS
       if (isLate) take.resolve('unsent')
       return !isLate
     })
@@ -97,7 +97,7 @@ export function gather(group: CallGroup, { nodeId, nowMs, seen }: Asker): Call {
     if (budget.takes.length === 0) group.budgets.delete(budget)
     const { partition, app, cycle } = budget
     // Corrections alone request no refill: one of them may have just emptied the token budget of an idle app.
-    const wanted = takes.length > 0 || budget.needsRefill ? budget.refillAt(nowMs) : 0
+    const wanted = takes.length > 0 || budget.needsRefill ? budget.refillAt(atMs) : 0
     budget.needsRefill = false
     const closedMinute = seen.closedMinuteOf(partition)
     const acknowledged = budget.acknowledged.filter(({ minute }) => minute > closedMinute)
@@ -107,7 +107,7 @@ export function gather(group: CallGroup, { nodeId, nowMs, seen }: Asker): Call {
   const question: Question = {
     nodeId,
     accepted: Array.from(acceptedKeys, ([key, { accepted, rememberedUntilMs }]) => {
-      return { key, accepted, rememberedMs: Math.ceil(rememberedUntilMs - nowMs) }
+      return { key, accepted, rememberedMs: Math.ceil(rememberedUntilMs - atMs) }
     }),
     released: group.releasedKeys.splice(0, MAX_TAKES),
     partitions: seen.questionsOf(apps, new Set(group.beats.splice(0))),

@@ -130,13 +130,13 @@ export class SharedAdmission implements Admission {
   }
 
   admit(app: App, events: number, batchId: string | null, refusal: QueueRefusal | null): Admitted | Promise<Admitted> {
-    const nowMs = this.#options.timers.monotonicMs()
-    const budget = this.#budgetFor(app, nowMs)
+    const atMs = this.#options.timers.monotonicMs()
+    const budget = this.#budgetFor(app, atMs)
     if (batchId === null && refusal !== null) return this.#takes.take(budget, events, null, refusal)
     if (batchId === null) {
-      budget.countRequest(events, nowMs)
+      budget.countRequest(events, atMs)
       if (this.#spend(budget, events)) {
-        return taken(events, budget.tokensMinute, budget.tokensCycle, this.#time.nowMs(nowMs))
+        return taken(events, budget.tokensMinute, budget.tokensCycle, this.#time.nowMs(atMs))
       }
       return this.#takes.take(budget, events, null, null)
     }
@@ -223,9 +223,9 @@ export class SharedAdmission implements Admission {
   }
 
   /** `app` has to be the newest record: the one of a request that arrives now. */
-  #budgetFor(app: App, nowMs: number): AppBudget {
+  #budgetFor(app: App, atMs: number): AppBudget {
     const budget = this.#budgets.get(app)
-    budget.use(app, Math.floor(this.#time.nowMs(nowMs) / MINUTE_MS), nowMs)
+    budget.use(app, Math.floor(this.#time.nowMs(atMs) / MINUTE_MS), atMs)
     // A changed record or a new minute has emptied the token budget, which Redis still counts.
     if (budget.corrections.size > 0) this.#turnCalls.add(budget)
     return budget
@@ -289,14 +289,14 @@ export class SharedAdmission implements Admission {
   }
 
   #tick(): void {
-    const nowMs = this.#options.timers.monotonicMs()
+    const atMs = this.#options.timers.monotonicMs()
     const minute = this.#minute()
     for (const budget of this.#budgets.withTokens) {
-      if (budget.tokensMinute < minute || nowMs - budget.usedAtMs > IDLE_AFTER_MS) this.#returnTokens(budget)
+      if (budget.tokensMinute < minute || atMs - budget.usedAtMs > IDLE_AFTER_MS) this.#returnTokens(budget)
     }
     this.#keys.sweep()
     // While Redis is away, has forgotten or does not serve a partition, a budget is all that enforces its app's limits.
-    if (this.#options.link.isUp && !this.hasForgotten && this.unserved.length === 0) this.#budgets.forgetIdle(nowMs)
+    if (this.#options.link.isUp && !this.hasForgotten && this.unserved.length === 0) this.#budgets.forgetIdle(atMs)
     this.#doubts.write()
     this.#turnCalls.probe()
     void this.#beat()

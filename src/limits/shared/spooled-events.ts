@@ -157,10 +157,10 @@ export class SpooledEvents {
     if (this.#apps.size === 0 || this.#isWriting || !link.isUp) return
     this.#isWriting = true
     try {
-      const nowMs = timers.monotonicMs()
-      this.#refreshOld(nowMs)
-      if (nowMs - this.#lookedAtMs >= LOOK_MS) {
-        this.#lookedAtMs = nowMs
+      const atMs = timers.monotonicMs()
+      this.#refreshOld(atMs)
+      if (atMs - this.#lookedAtMs >= LOOK_MS) {
+        this.#lookedAtMs = atMs
         await this.#look()
       }
       await this.#write()
@@ -172,7 +172,7 @@ export class SpooledEvents {
   }
 
   /** Some at a time. */
-  #refreshOld(nowMs: number): void {
+  #refreshOld(atMs: number): void {
     const count = Math.ceil((this.#apps.size * WRITE_MS * 2) / REFRESH_MS)
     for (let looked = 0; looked < count; looked += 1) {
       this.#cursor ??= this.#apps.entries()
@@ -182,7 +182,7 @@ export class SpooledEvents {
         return
       }
       const [appId, { writtenAtMs }] = next.value
-      if (nowMs - writtenAtMs >= REFRESH_MS) this.#dirty.add(appId)
+      if (atMs - writtenAtMs >= REFRESH_MS) this.#dirty.add(appId)
     }
   }
 
@@ -244,7 +244,7 @@ export class SpooledEvents {
 
   async #writeSome(appIds: readonly string[]): Promise<void> {
     const { link, spoolId, nodeId, timers } = this.#options
-    const nowMs = timers.monotonicMs()
+    const atMs = timers.monotonicMs()
     const minute = Math.floor(timers.nowMs() / MINUTE_MS)
     const args: (string | number)[] = [spoolId, nodeId]
     for (const appId of appIds) {
@@ -255,7 +255,7 @@ export class SpooledEvents {
       sums.tidiedMinute = minute
       // Not again, whatever becomes of the call: what stays counted twice, the audit corrects.
       sums.moves = new Map()
-      sums.writtenAtMs = nowMs
+      sums.writtenAtMs = atMs
       this.#dirty.delete(appId)
       if (sums.cycles.size + sums.sent.size === 0) this.#apps.delete(appId)
     }

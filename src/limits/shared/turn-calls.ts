@@ -184,7 +184,7 @@ export class TurnCalls {
 
   async #send(group: CallGroup): Promise<void> {
     const { nodeId, link, timers, time, calls, onFault } = this.#options
-    const call = gather(group, { nodeId, nowMs: timers.monotonicMs(), seen: this.#seen })
+    const call = gather(group, { nodeId, atMs: timers.monotonicMs(), seen: this.#seen })
     const { keys, args, read } = encodeQuestion(call.question)
     const sentAtMs = timers.monotonicMs()
     const isProbe = group.isUnserved

@@ -60,18 +60,18 @@ export function removalTime({ keepMs, holdMs, clock, timers, onNotice }: Removal
   let offsetMs = seenOffsetMs
   let heldUntilMs = startedMs
   return (): number => {
-    const nowMs = timers.monotonicMs()
-    const jumpMs = clock() - nowMs - seenOffsetMs
+    const atMs = timers.monotonicMs()
+    const jumpMs = clock() - atMs - seenOffsetMs
     seenOffsetMs += jumpMs
     if (jumpMs > JUMP_MS && keepMs < Infinity) {
-      heldUntilMs = nowMs + keepMs
+      heldUntilMs = atMs + keepMs
       const until = new Date(clock() + keepMs).toISOString()
       onNotice(
         `the clock jumped ahead by ${formatSpan(jumpMs)}: by it no segment of the journal is removed until ${until}, since none is so old: set it right if it is wrong`,
       )
     }
-    if (seenOffsetMs < offsetMs || nowMs >= heldUntilMs) offsetMs = seenOffsetMs
-    return nowMs - startedMs < holdMs ? Number.NEGATIVE_INFINITY : nowMs + offsetMs - keepMs
+    if (seenOffsetMs < offsetMs || atMs >= heldUntilMs) offsetMs = seenOffsetMs
+    return atMs - startedMs < holdMs ? Number.NEGATIVE_INFINITY : atMs + offsetMs - keepMs
   }
 }
 

@@ -64,26 +64,26 @@ export class AckPace {
   #refusedAtMs = Number.NEGATIVE_INFINITY
 
   /** `waitedMs`: how long ago the oldest record of the message was published. */
-  answered(message: Answered, waitedMs: number, nowMs: number): void {
+  answered(message: Answered, waitedMs: number, atMs: number): void {
     this.#messages += 1
     this.#bytes += message.bytes
     this.#records += message.records
-    this.#answeredAtMs = nowMs
-    this.roundTripMs = nowMs - message.sentAtMs
+    this.#answeredAtMs = atMs
+    this.roundTripMs = atMs - message.sentAtMs
     this.#quickestMs = Math.min(this.#quickestMs, this.roundTripMs)
     if (waitedMs <= ROUND_TRIPS * this.#quickestMs + DELAYED_MS) this.#delayedSinceMs = Number.POSITIVE_INFINITY
-    else if (this.#delayedSinceMs > nowMs) this.#delayedSinceMs = nowMs
+    else if (this.#delayedSinceMs > atMs) this.#delayedSinceMs = atMs
   }
 
   /** A record was refused because of `maxRecords`. */
-  refused(nowMs: number): void {
-    this.#refusedAtMs = nowMs
+  refused(atMs: number): void {
+    this.#refusedAtMs = atMs
   }
 
   /** Sets the bounds. To be called every few ms while records are unacknowledged. */
-  measure(nowMs: number): void {
-    if (nowMs - this.#answeredAtMs > SILENCE_MS) this.restart()
-    const mark = { atMs: nowMs, messages: this.#messages, bytes: this.#bytes, records: this.#records }
+  measure(atMs: number): void {
+    if (atMs - this.#answeredAtMs > SILENCE_MS) this.restart()
+    const mark = { atMs, messages: this.#messages, bytes: this.#bytes, records: this.#records }
     const [first = mark] = this.#marks
     // The measurement begins with the first answer.
     if (this.#marks.length < 2 && first.messages === mark.messages) {
@@ -91,13 +91,13 @@ export class AckPace {
       return
     }
     this.#marks.push(mark)
-    const elapsedMs = nowMs - first.atMs
+    const elapsedMs = atMs - first.atMs
     if (elapsedMs < TARGET_MS) return
-    while (this.#marks[1].atMs <= nowMs - TARGET_MS) this.#marks.shift()
+    while (this.#marks[1].atMs <= atMs - TARGET_MS) this.#marks.shift()
 
-    const shrinkage = 0.5 ** ((nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
-    this.#measuredAtMs = nowMs
-    const isSlow = nowMs - this.#delayedSinceMs >= SLOW_AFTER_MS || nowMs - this.#refusedAtMs <= TARGET_MS
+    const shrinkage = 0.5 ** ((atMs - this.#measuredAtMs) / HALF_LIFE_MS)
+    this.#measuredAtMs = atMs
+    const isSlow = atMs - this.#delayedSinceMs >= SLOW_AFTER_MS || atMs - this.#refusedAtMs <= TARGET_MS
     // To a slow server everything is sent at once, since few records are admitted.
     const share = Math.max(HEADROOM * this.#quickestMs, isSlow ? SPARE * TARGET_MS : 0) / elapsedMs
     const [messages, bytes] = [mark.messages - first.messages, mark.bytes - first.bytes]

@@ -53,7 +53,7 @@ export class AckWindow {
     return this.#lastNumber + 1
   }
 
-  add(lane: Lane, parcel: Parcel, id: string, nowMs: number): void {
+  add(lane: Lane, parcel: Parcel, id: string, atMs: number): void {
     this.#lastNumber += 1
     this.#openMessages += 1
     this.#openBytes += parcel.bytes
@@ -67,7 +67,7 @@ export class AckWindow {
       first: parcel.first,
       records: parcel.records,
       bytes: parcel.bytes,
-      sentAtMs: nowMs,
+      sentAtMs: atMs,
       window: this.#window,
       isGathered,
     })
@@ -82,11 +82,11 @@ export class AckWindow {
   }
 
   /** Removes the next expired entry and returns it with its message; null: there is none. */
-  takeExpired(nowMs: number): { entry: Entry; message: InFlight } | null {
+  takeExpired(atMs: number): { entry: Entry; message: InFlight } | null {
     for (const message of this.#messages.values()) {
       const entry = message.first
       if (entry === null) throw new Error('a message in flight has nothing left to acknowledge')
-      if (entry.deadlineMs > nowMs) continue
+      if (entry.deadlineMs > atMs) continue
       message.first = entry.next
       entry.next = null
       if (message.first === null) this.#remove(message)

@@ -108,9 +108,9 @@ export class Lane {
   }
 
   /** Removes the first entry if it has expired. */
-  takeExpired(nowMs: number): Entry | null {
+  takeExpired(atMs: number): Entry | null {
     const entry = this.#first
-    if (entry === null || entry.deadlineMs > nowMs) return null
+    if (entry === null || entry.deadlineMs > atMs) return null
     this.#first = entry.next
     if (this.#first === null) this.#last = null
     entry.next = null
@@ -175,10 +175,10 @@ export class Lanes {
     return lane
   }
 
-  /** Removes the next entry that has expired by `nowMs`; null: there is none. */
-  takeExpired(nowMs: number): Entry | null {
+  /** Removes the next entry that has expired by `atMs`; null: there is none. */
+  takeExpired(atMs: number): Entry | null {
     for (const lane of this.#lanes) {
-      const entry = lane.takeExpired(nowMs)
+      const entry = lane.takeExpired(atMs)
       if (entry !== null) return entry
     }
     return null

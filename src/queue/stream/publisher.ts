@@ -122,14 +122,14 @@ export class StreamPublisher implements EventQueue {
   }
 
   publish(record: QueueRecord, onAck: OnAck): void {
-    const nowMs = this.#timers.monotonicMs()
-    const refusal = this.#refusalAt(nowMs)
+    const atMs = this.#timers.monotonicMs()
+    const refusal = this.#refusalAt(atMs)
     if (refusal !== null) {
       this.#refused.add(onAck, refusal)
       return
     }
-    this.#longOutage.published(nowMs)
-    this.#push(record, onAck, nowMs + this.#ackTimeoutMs, 0)
+    this.#longOutage.published(atMs)
+    this.#push(record, onAck, atMs + this.#ackTimeoutMs, 0)
   }
 
   /**
@@ -163,12 +163,12 @@ export class StreamPublisher implements EventQueue {
   readonly refusalOfNew = (): QueueRefusal | null => this.#longOutage.refusalAt(this.#timers.monotonicMs())
 
   /** null: the record is taken. */
-  #refusalAt(nowMs: number): QueueRefusal | null {
+  #refusalAt(atMs: number): QueueRefusal | null {
     if (this.#isStopping) return 'stopping'
     if (this.#state.isUnsafe) return 'stream_refused'
     const { pace } = this.#window
     if (this.#unacked.count >= pace.maxRecords) {
-      pace.refused(nowMs)
+      pace.refused(atMs)
       return 'nats_slow'
     }
     return this.#unacked.count < MAX_UNACKED_RECORDS ? null : this.#state.reasonOfUnsent
@@ -197,7 +197,7 @@ export class StreamPublisher implements EventQueue {
 
   /** `numbers`: of the message, or of an atomic batch's first and last, such as `4-20`. */
   #answered(numbers: string, answer: Msg): void {
-    const nowMs = this.#timers.monotonicMs()
+    const atMs = this.#timers.monotonicMs()
     const dashAt = numbers.indexOf('-')
     const first = Number.parseInt(numbers, 10)
     const last = dashAt < 0 ? first : Number(numbers.slice(dashAt + 1))
@@ -205,22 +205,22 @@ export class StreamPublisher implements EventQueue {
     if (!(messages <= MAX_BATCH_MESSAGES)) return
     const sequence = messages === 1 ? storedSequence(answer.data) : 0
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0, messages)
-    this.#lastAckAtMs = nowMs
+    this.#lastAckAtMs = atMs
     if (this.#state.answered(ack) === 'misrouted') this.#keeper.look()
     // A repeat goes alone from now on, and so do those beside it. Anything else may hold for every batch.
     if (ack?.kind === 'not as a batch' && !ack.reason.includes('duplicate')) this.#sender.sendKeyedAlone()
     const stored = ack?.kind === 'stored' ? ack.sequence : sequence
     // All messages of a batch are stored in their order, and nothing between them.
-    for (let number = first; number <= last; number += 1) this.#settle(number, ack, stored - (last - number), nowMs)
+    for (let number = first; number <= last; number += 1) this.#settle(number, ack, stored - (last - number), atMs)
   }
 
   /** `ack` null: it is stored. `sequence`: where it is stored. */
-  #settle(number: number, ack: Ack | null, sequence: number, nowMs: number): void {
+  #settle(number: number, ack: Ack | null, sequence: number, atMs: number): void {
     const message = this.#window.take(number)
     if (message === null) return this.#turnSoon()
     const { first } = message
     if (first !== null && ack?.kind !== 'no responders' && this.#window.isCurrent(message)) {
-      this.#window.pace.answered(message, nowMs + this.#ackTimeoutMs - first.deadlineMs, nowMs)
+      this.#window.pace.answered(message, atMs + this.#ackTimeoutMs - first.deadlineMs, atMs)
     }
     if (ack === null) return this.#stored(message, sequence)
     switch (ack.kind) {
@@ -358,22 +358,22 @@ export class StreamPublisher implements EventQueue {
       pace.restart()
       return
     }
-    const nowMs = this.#timers.monotonicMs()
+    const atMs = this.#timers.monotonicMs()
     // First, since it shows whether NATS is away or slow for those that were not sent.
-    this.#endExpired(nowMs)
-    this.#sender.refuseExpired(nowMs)
-    pace.measure(nowMs)
+    this.#endExpired(atMs)
+    this.#sender.refuseExpired(atMs)
+    pace.measure(atMs)
     // Twice the bound is kept, since the bound varies with the answers.
     const excess = this.#unacked.count - 2 * pace.maxRecords
-    if (excess > 0) this.#shed(excess, nowMs)
+    if (excess > 0) this.#shed(excess, atMs)
     // Messages without responders are tried again, and the expired ones have made room.
     this.#sender.send()
   }
 
   /** Ends what was sent and not acknowledged in time. */
-  #endExpired(nowMs: number): void {
+  #endExpired(atMs: number): void {
     let isSilent = false
-    for (let expired = this.#window.takeExpired(nowMs); expired !== null; expired = this.#window.takeExpired(nowMs)) {
+    for (let expired = this.#window.takeExpired(atMs); expired !== null; expired = this.#window.takeExpired(atMs)) {
       isSilent ||= this.#window.isCurrent(expired.message) && this.#lastAckAtMs < expired.message.sentAtMs
       this.#lanes.offer(expired.message.lane)
       this.#doubt(expired.message, expired.entry)
@@ -382,15 +382,15 @@ export class StreamPublisher implements EventQueue {
     if (isSilent && this.#link.connection !== null) {
       // Nothing more is sent until NATS answers again, so that records refused in the meantime are certainly not
       // stored.
-      this.#state.silent(nowMs - this.#ackTimeoutMs)
+      this.#state.silent(atMs - this.#ackTimeoutMs)
       this.#renewWindow()
       this.#keeper.look()
     }
   }
 
   /** Refuses the newest records that were not sent yet, up to `records` of them. */
-  #shed(records: number, nowMs: number): void {
-    this.#window.pace.refused(nowMs)
+  #shed(records: number, atMs: number): void {
+    this.#window.pace.refused(atMs)
     const lastKept = this.#published - records
     for (let first = this.#lanes.takeAfter(lastKept); first !== null; first = this.#lanes.takeAfter(lastKept)) {
       this.#unacked.ackAll(first, 'nats_slow')

@@ -105,20 +105,20 @@ export class Sender {
     this.#isSendDue = false
     const connection = this.#connection
     if (connection === null || this.#state.isSilent || !this.#lanes.isReady) return
-    const nowMs = this.#timers.monotonicMs()
-    if (nowMs < this.#resumeAtMs || !isConnected(connection)) return
+    const atMs = this.#timers.monotonicMs()
+    if (atMs < this.#resumeAtMs || !isConnected(connection)) return
     // A message is stored even if its acknowledgement comes too late, so a record is refused now where its time is
     // shorter than a round trip. With half of its time left it is always sent.
-    this.refuseExpired(nowMs + Math.min(this.#window.pace.roundTripMs, this.#ackTimeoutMs / 2))
-    const alone = nowMs < this.#aloneUntilMs ? Number.POSITIVE_INFINITY : this.#keyedAlone()
-    const messages = this.#take(nowMs, alone)
+    this.refuseExpired(atMs + Math.min(this.#window.pace.roundTripMs, this.#ackTimeoutMs / 2))
+    const alone = atMs < this.#aloneUntilMs ? Number.POSITIVE_INFINITY : this.#keyedAlone()
+    const messages = this.#take(atMs, alone)
     if (messages.length === 0) return
     if (hasSentAll(connection)) this.#writer.reuse()
     for (const piece of this.#writer.write(messages)) sendRaw(connection, piece)
   }
 
   /** `alone`: keyed records gather while so many of them are in flight, and then go as an atomic batch. */
-  #take(nowMs: number, alone: number): NewMessage[] {
+  #take(atMs: number, alone: number): NewMessage[] {
     const messages: NewMessage[] = []
     const group = alone === Number.POSITIVE_INFINITY ? null : new KeyedGroup(this.#maxPayloadBytes)
     const waiting: Lane[] = []
@@ -134,11 +134,11 @@ export class Sender {
       const isMember = group?.add(lane, parcel) ?? false
       // An app's records are sent in their order.
       if (group !== null && (isMember ? group.isFull : group.has(lane)))
-        this.#addressGroup(messages, group, nowMs, alone)
-      if (!isMember) this.#address(messages, lane, parcel, nowMs)
+        this.#addressGroup(messages, group, atMs, alone)
+      if (!isMember) this.#address(messages, lane, parcel, atMs)
       this.#lanes.offer(lane)
     }
-    if (group !== null) this.#addressGroup(messages, group, nowMs, alone)
+    if (group !== null) this.#addressGroup(messages, group, atMs, alone)
     for (const lane of waiting) this.#lanes.offer(lane)
     return messages
   }
@@ -160,18 +160,18 @@ export class Sender {
   }
 
   /** Adds the group to the window: as one atomic batch, whose last message alone is acknowledged, or each alone. */
-  #addressGroup(messages: NewMessage[], group: KeyedGroup, nowMs: number, alone: number): void {
+  #addressGroup(messages: NewMessage[], group: KeyedGroup, atMs: number, alone: number): void {
     const members = group.takeAll()
     const first = this.#window.nextNumber
     if (members.length <= alone) {
-      for (const { lane, parcel } of members) this.#address(messages, lane, parcel, nowMs)
+      for (const { lane, parcel } of members) this.#address(messages, lane, parcel, atMs)
       return
     }
     const id = `${this.#nodeId}-b${(this.#batches += 1)}`
     for (const [at, { lane, parcel }] of members.entries()) {
       const isLast = at === members.length - 1
       const reply = isLast ? ` ${this.#inbox}.${first}-${this.#window.nextNumber}` : ''
-      this.#address(messages, lane, parcel, nowMs, { place: { id, place: at + 1, isLast }, reply })
+      this.#address(messages, lane, parcel, atMs, { place: { id, place: at + 1, isLast }, reply })
     }
   }
 
@@ -180,7 +180,7 @@ export class Sender {
     messages: NewMessage[],
     lane: Lane,
     parcel: Parcel,
-    nowMs: number,
+    atMs: number,
     inBatch?: { readonly place: BatchPlace; readonly reply: string },
   ): void {
     const { record, burntIds } = parcel.first
@@ -194,7 +194,7 @@ export class Sender {
       return
     }
     const reply = inBatch?.reply ?? ` ${this.#inbox}.${this.#window.nextNumber}`
-    this.#window.add(lane, parcel, id, nowMs)
+    this.#window.add(lane, parcel, id, atMs)
     messages.push({ head: messageHead(lane.subject, reply, headers, parcel.bytes), parcel })
   }
 }

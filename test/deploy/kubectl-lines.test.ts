@@ -15,9 +15,10 @@ const SHORT: Readonly<Record<string, string>> = {
   service: 'Service',
   hpa: 'HorizontalPodAutoscaler',
   cronjob: 'CronJob',
+  job: 'Job',
 }
 /** Stand for what the reader has. */
-const PLACEHOLDER = /^(POD|YOUR_.*|\$1|"\$1")$/
+const PLACEHOLDER = /^(POD|YOUR_.*|\$1|"\$1"|drain-\d+)$/
 
 interface PodTemplate {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
@@ -45,16 +46,20 @@ beforeAll(async () => {
   const overlay = join(await makeFolder(), 'overlay')
   await mkdir(overlay)
   const lines = ['overlays/production', 'components/spool'].map((name) => relative(overlay, join(ROOT, 'deploy', name)))
-  const text = `namespace: sluice\nresources: [${lines[0]}]\ncomponents: [${lines[1]}]\n`
+  const text = `resources: [${lines[0]}]\ncomponents: [${lines[1]}]\n`
   await writeFile(join(overlay, 'kustomization.yaml'), text)
   const folders = ['deploy/overlays/production', 'deploy/overlays/local', 'deploy/monitoring', overlay]
   objects = (await Promise.all(folders.map((folder) => buildKustomization(folder)))).flat()
 })
 
+/** A job is made of a CronJob, under its name. */
+const kindOf = (kind: string): string => (kind === 'Job' ? 'CronJob' : kind)
 const names = (kind: string): string[] =>
-  objects.filter((object) => object.kind === kind).map(({ metadata }) => metadata.name)
-const workload = (kind: string, name: string): Workload =>
-  objects.find((object) => object.kind === kind && object.metadata.name === name)?.['spec'] as Workload
+  objects.filter((object) => object.kind === kindOf(kind)).map(({ metadata }) => metadata.name)
+function workload(kind: string, name: string): Workload {
+  const spec = objects.find((object) => object.kind === kindOf(kind) && object.metadata.name === name)?.['spec']
+  return kind === 'Job' ? (spec as { jobTemplate: { spec: Workload } }).jobTemplate.spec : (spec as Workload)
+}
 
 /** What a line names that is not there. */
 function unknownIn(words: readonly string[]): string[] {
@@ -74,7 +79,7 @@ function unknownIn(words: readonly string[]): string[] {
   }
   let container = own.includes('-c') ? after('-c') : undefined
   for (const [at, word] of own.entries()) {
-    const [, short, name] = /^([a-z]+)\/([a-z][\w-]*)$/.exec(word) ?? []
+    const [, short, name] = /^(?:--from=)?([a-z]+)\/([a-z][\w-]*)$/.exec(word) ?? []
     const kind = SHORT[short ?? ''] ?? SHORT[word]
     if (kind === undefined || ['-k', '-f'].includes(own[at - 1])) continue
     const given = name ?? own[at + 1]
@@ -138,7 +143,7 @@ it('names nothing that is not in the manifests', () => {
 it.each([
   ['kubectl -n sluices get pods', 'namespace sluices'],
   ['kubectl -n sluice rollout undo deployment/slice', 'Deployment slice'],
-  ['kubectl -n sluice exec deploy/toolbox -c natsbox -- nats stream ls', 'container of toolbox: natsbox'],
+  ['kubectl -n sluice exec job/toolbox -c natsbox -- nats stream ls', 'container of toolbox: natsbox'],
   ['kubectl -n sluice delete pvc data-nats-3', 'claim data-nats-3'],
   ['kubectl -n sluice delete pod -l app.kubernetes.io/name=nuts', 'label app.kubernetes.io/name=nuts'],
   ['kubectl -n sluice patch secret passwords', 'secret passwords'],

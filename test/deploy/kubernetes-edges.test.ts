@@ -32,7 +32,6 @@ async function withComponents(names: readonly string[], name: string): Promise<K
   const lines = [
     'apiVersion: kustomize.config.k8s.io/v1beta1',
     'kind: Kustomization',
-    'namespace: sluice',
     `resources: [${deploy}/overlays/production]`,
     `components: [${names.map((each) => `${deploy}/components/${each}`).join(', ')}]`,
   ]
@@ -121,7 +120,7 @@ describe.each(['portal', 'portal-gateway'] as const)('the component %s', (name) 
   })
 
   it('is what the API takes, and answers to the name under which it is shown', async () => {
-    const known = objects.filter(({ apiVersion }) => !apiVersion.startsWith('gateway.'))
+    const known = objects.filter(({ apiVersion }) => !/^(gateway|traefik)\./.test(apiVersion))
     expect((await Promise.all(known.map(schemaMistakes))).flat()).toEqual([])
     const map = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith('sluice-settings-'))
     const settings = map?.['data'] as Record<string, string>
@@ -143,6 +142,17 @@ describe.each(['portal', 'portal-gateway'] as const)('the component %s', (name) 
     ])
     const policy = objectsOf<any>(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'sluice-portal')
     expect(policy.spec.ingress.flatMap(({ ports: open }: any) => open)).toEqual([{ port: 'portal', protocol: 'TCP' }])
+  })
+
+  it('has what closes connections of its own edge alone, before the portal does', () => {
+    const transports = objectsOf<any>(objects, 'ServersTransport')
+    const service = servicesOf(objects).find(({ metadata }) => metadata.name === 'sluice-portal')
+    const named = Object.values(service?.metadata.annotations ?? {})
+    if (name === 'portal-gateway') return expect([transports, named]).toEqual([[], []])
+    expect(named).toEqual(transports.map(({ metadata }) => `${metadata.namespace}-${metadata.name}@kubernetescrd`))
+    const idleSeconds = transports.map(({ spec }) => Number.parseInt(spec.forwardingTimeouts.idleConnTimeout, 10))
+    expect(idleSeconds).toEqual([expect.any(Number)])
+    expect(idleSeconds[0]).toBeLessThan(NODE_IDLE_SECONDS)
   })
 })
 

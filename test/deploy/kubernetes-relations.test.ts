@@ -19,6 +19,7 @@ import {
   portsOf,
   probesOf,
   quantity,
+  type Selector,
   selects,
   servicesOf,
   titleOf,
@@ -52,7 +53,7 @@ describe.each([
   const env = environmentOf(objects, container, exampleSecret)
   /** Throws where the pods would not start. */
   const settings = (): Config => readConfig(env)
-  const foundBy = (selector: Readonly<Record<string, string>> | undefined): Workload[] =>
+  const foundBy = (selector: Selector | undefined): Workload[] =>
     workloads.filter(({ labels }) => selects(selector, labels))
   const has = (kind: string, name: string | undefined): boolean =>
     objectsOf(objects, kind).some(({ metadata }) => metadata.name === name)
@@ -64,7 +65,7 @@ describe.each([
     for (const { title, selector, labels, pod } of workloads) {
       const apart = pod.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []
       const spread = [...(pod.topologySpreadConstraints ?? []), ...apart]
-      for (const each of [selector, ...spread.map(({ labelSelector }) => labelSelector?.matchLabels)]) {
+      for (const each of [selector, ...spread.map(({ labelSelector }) => labelSelector as Selector)]) {
         expect(selects(each, labels), title).toBe(true)
       }
     }
@@ -73,7 +74,7 @@ describe.each([
   it('Services and probes ask for ports that pods have', () => {
     for (const service of services) {
       for (const { targetPort, port } of service.spec?.ports ?? []) {
-        for (const { pod } of foundBy(service.spec?.selector)) {
+        for (const { pod } of foundBy(podSelectorOf(service))) {
           expect(hasPort(pod, targetPort ?? port), `${titleOf(service)}: ${targetPort}`).toBe(true)
         }
       }
@@ -131,12 +132,14 @@ describe.each([
     }
     for (const policy of policies) {
       for (const { to = [], ports = [] } of policy.spec?.egress ?? []) {
-        for (const { labels, pod } of to.flatMap(({ podSelector }) => foundBy(podSelector?.matchLabels))) {
+        for (const { labels, pod } of to.flatMap(({ podSelector }) => foundBy(podSelector))) {
           const open = policies
             .filter((each) => selects(podSelectorOf(each), labels))
             .flatMap(({ spec }) => spec?.ingress ?? [])
             .filter(({ from }) =>
-              from?.some(({ podSelector }) => selects(podSelector?.matchLabels, podSelectorOf(policy) ?? {})),
+              foundBy(podSelectorOf(policy)).some((one) =>
+                from?.some(({ podSelector }) => selects(podSelector, one.labels)),
+              ),
             )
             .flatMap((rule) => (rule.ports ?? []).map(({ port }) => portNumber(pod, port)))
           for (const { port } of ports) expect(open, titleOf(policy)).toContain(portNumber(pod, port))
@@ -253,7 +256,7 @@ describe.each([
       expect(to.length).toBeGreaterThan(0)
       for (const { podSelector, ipBlock } of to) {
         if (ipBlock) expect(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']).toContain(ipBlock.cidr)
-        else expect(foundBy(podSelector?.matchLabels)).toHaveLength(1)
+        else expect(foundBy(podSelector)).toHaveLength(1)
       }
     }
   })

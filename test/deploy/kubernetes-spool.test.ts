@@ -15,6 +15,7 @@ import {
   podSelectorOf,
   policiesOf,
   quantity,
+  selects,
   servicesOf,
   titleOf,
   type Workload,
@@ -39,11 +40,6 @@ interface Claims {
   readonly serviceName: string
   readonly podManagementPolicy: string
 }
-interface Selector {
-  readonly matchLabels?: Readonly<Record<string, string>>
-  readonly matchExpressions?: readonly { readonly key: string; readonly values: readonly string[] }[]
-}
-
 let folder: string
 beforeAll(async () => {
   folder = await makeFolder()
@@ -56,21 +52,11 @@ async function overlayOf(name: string): Promise<string> {
   const lines = [
     'apiVersion: kustomize.config.k8s.io/v1beta1',
     'kind: Kustomization',
-    'namespace: sluice',
     `resources: [${deploy}/overlays/${name}]`,
     `components: [${deploy}/components/spool]`,
   ]
   await writeFile(join(overlay, 'kustomization.yaml'), lines.join('\n'))
   return overlay
-}
-
-/** A policy or Service may select by a list of values, too. */
-function isSelected(selector: Selector | undefined, labels: Readonly<Record<string, string>>): boolean {
-  const { matchLabels = {}, matchExpressions = [] } = selector ?? {}
-  return (
-    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
-    matchExpressions.every(({ key, values }) => values.includes(labels[key]))
-  )
 }
 
 describe.each(['local', 'production'])('with the spool, the overlay %s', (name) => {
@@ -166,8 +152,8 @@ describe.each(['local', 'production'])('with the spool, the overlay %s', (name) 
   it('lets the job reach names, NATS and Redis, as a node does, and nobody reach the job', () => {
     const { labels } = job
     for (const service of servicesOf(objects))
-      expect(isSelected({ matchLabels: podSelectorOf(service) ?? {} }, labels), titleOf(service)).toBe(false)
-    const own = policiesOf(objects).filter(({ spec }) => isSelected(spec?.podSelector as Selector, labels))
+      expect(selects(podSelectorOf(service), labels), titleOf(service)).toBe(false)
+    const own = policiesOf(objects).filter(({ spec }) => selects(spec?.podSelector as Selector, labels))
     expect(own.flatMap(({ spec }) => spec?.ingress ?? [])).toEqual([])
     expect(own.flatMap(({ spec }) => spec?.policyTypes ?? [])).toEqual(expect.arrayContaining(['Ingress', 'Egress']))
     const ports = own.flatMap(({ spec }) => spec?.egress ?? []).flatMap((rule) => rule.ports?.map(({ port }) => port))
@@ -179,43 +165,16 @@ describe.each(['local', 'production'])('with the spool, the overlay %s', (name) 
       const from = (store['spec'] as any).ingress[0].from as { podSelector?: Selector }[]
       for (const pod of [labels, sluice.labels])
         expect(
-          from.some(({ podSelector }) => podSelector !== undefined && isSelected(podSelector, pod)),
+          from.some(({ podSelector }) => podSelector !== undefined && selects(podSelector, pod)),
           store.metadata.name,
         ).toBe(true)
     }
     const toRedis = policiesOf(objects).find(({ metadata }) => metadata.name === 'sluice-to-redis')
-    expect(isSelected(toRedis?.spec?.podSelector as Selector, sluice.labels)).toBe(true)
+    expect(selects(toRedis?.spec?.podSelector as Selector, sluice.labels)).toBe(true)
   })
 })
 
 describe('docs/kubernetes.md', () => {
-  const block = PAGE.split('```sh\n')
-    .map((text) => text.split('```')[0])
-    .find((text) => text.includes('cronjob/spool-drain'))
-
-  it('makes of the pattern a job for the volume that is named, and removes a volume only once all of it is sent', async () => {
-    const [cron] = objectsOf<any>(await buildKustomization(await overlayOf('production')), 'CronJob')
-    await writeFile(join(folder, 'job.json'), JSON.stringify({ kind: 'Job', spec: cron.spec.jobTemplate.spec }))
-    const stand = (waits: number): string => `
-      kubectl() {
-        case "$*" in
-          *'create job'*) cat "${join(folder, 'job.json')}" ;;
-          *apply*) cat > "${join(folder, 'applied.json')}" ;;
-          *wait*) return ${waits} ;;
-          *'delete pvc'*) echo "removed $5" ;;
-        esac
-      }
-      ${block}`
-    const { execFile } = await import('node:child_process')
-    const bash = (text: string) =>
-      new Promise<string>((done) => void execFile('bash', ['-c', text], (_, stdout) => done(stdout)))
-    expect(await bash(stand(1))).not.toContain('removed')
-    expect(await bash(stand(0))).toContain('removed spool-sluice-3')
-    const applied = JSON.parse(readFileSync(join(folder, 'applied.json'), 'utf8'))
-    const [{ persistentVolumeClaim }] = applied.spec.template.spec.volumes
-    expect(persistentVolumeClaim).toEqual({ claimName: 'spool-sluice-3' })
-  })
-
   it('says what a volume costs, where one switches it on', () => {
     const component = readFileSync(join(DEPLOY, 'components/spool/kustomization.yaml'), 'utf8')
     for (const text of [component, PAGE.slice(PAGE.indexOf('## The spool'))])

@@ -9,14 +9,14 @@ import type { KubernetesObject } from './kustomize.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-/** A Deployment or a StatefulSet. */
+/** A Deployment, a StatefulSet, or a CronJob that jobs are made of by hand. */
 export interface Workload {
   readonly object: KubernetesObject
   /** `Deployment sluice` */
   readonly title: string
   readonly name: string
   readonly replicas: number | undefined
-  readonly selector: Labels
+  readonly selector: Selector
   readonly labels: Labels
   readonly pod: IPodSpec
   /** Names of volumes that each pod gets for itself. */
@@ -25,27 +25,33 @@ export interface Workload {
 
 interface WorkloadSpec {
   replicas?: number
-  selector: { matchLabels: Labels }
+  selector: Selector
   template: { metadata?: { labels?: Labels }; spec: IPodSpec }
   volumeClaimTemplates?: { metadata: { name: string } }[]
 }
 
 export function workloadsOf(objects: readonly KubernetesObject[]): Workload[] {
   return objects
-    .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+    .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet' || kind === 'CronJob')
     .map((object) => {
-      const spec = object['spec'] as WorkloadSpec
+      const spec = object.kind === 'CronJob' ? specOfJobs(object) : (object['spec'] as WorkloadSpec)
       return {
         object,
         title: titleOf(object),
         name: object.metadata.name,
         replicas: spec.replicas,
-        selector: spec.selector.matchLabels,
+        selector: spec.selector,
         labels: spec.template.metadata?.labels ?? {},
         pod: spec.template.spec,
         claims: (spec.volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name),
       }
     })
+}
+
+/** No pod of it runs until somebody makes a job. */
+function specOfJobs(object: KubernetesObject): WorkloadSpec {
+  const { template } = (object['spec'] as { jobTemplate: { spec: Pick<WorkloadSpec, 'template'> } }).jobTemplate.spec
+  return { replicas: 0, selector: { matchLabels: template.metadata?.labels }, template }
 }
 
 export function workload(objects: readonly KubernetesObject[], wanted: string): Workload {
@@ -70,16 +76,32 @@ export function policiesOf(objects: readonly KubernetesObject[]): (INetworkPolic
   return objectsOf(objects, 'NetworkPolicy')
 }
 
+export interface Selector {
+  readonly matchLabels?: Labels
+  /** Those with the operator `In`, which alone are used here. */
+  readonly matchExpressions?: readonly { readonly key: string; readonly operator: string; readonly values?: string[] }[]
+}
+
 /** The pods that a Service, a NetworkPolicy or a PodDisruptionBudget is about. */
-export function podSelectorOf(object: KubernetesObject): Labels | undefined {
-  if (object.kind === 'Service') return (object['spec'] as { selector?: Labels }).selector
-  const { selector, podSelector } = object['spec'] as Record<string, { matchLabels?: Labels } | undefined>
-  return (podSelector ?? selector)?.matchLabels
+export function podSelectorOf(object: KubernetesObject): Selector | undefined {
+  if (object.kind === 'Service') {
+    const matchLabels = (object['spec'] as { selector?: Labels }).selector
+    return matchLabels && { matchLabels }
+  }
+  const { selector, podSelector } = object['spec'] as Record<string, Selector | undefined>
+  return podSelector ?? selector
 }
 
 /** An empty selector finds every pod, one that is missing none. */
-export function selects(selector: Labels | undefined, labels: Labels): boolean {
-  return selector !== undefined && Object.entries(selector).every(([key, value]) => labels[key] === value)
+export function selects(selector: Selector | undefined, labels: Labels): boolean {
+  if (selector === undefined) return false
+  const { matchLabels = {}, matchExpressions = [] } = selector
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(
+      ({ key, operator, values = [] }) => operator === 'In' && values.some((value) => labels[key] === value),
+    )
+  )
 }
 
 export function portsOf(pod: IPodSpec): { name?: string; containerPort: number }[] {

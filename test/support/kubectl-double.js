@@ -1,0 +1,104 @@
+#!/usr/bin/env node
+// Stands for kubectl and a cluster behind it, for what deploy/spool.sh asks: workloads whose pods get ready one a call where there is
+// room, jobs that end, claims that a pod holds. The state is the file CLUSTER; what was done, and how many pods were ready then, is
+// written into it.
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+
+const file = process.env['CLUSTER'] ?? ''
+const cluster = JSON.parse(readFileSync(file, 'utf8'))
+const args = process.argv.slice(2).filter((word, at, all) => word !== '--namespace' && all[at - 1] !== '--namespace')
+const [verb, ...words] = args
+const option = (name) => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined)
+const workloads = Object.values(cluster.workloads)
+const ready = () => workloads.reduce((sum, each) => sum + each.ready, 0)
+
+/** One step of what controllers and machines do. */
+function goOn() {
+  for (const each of workloads) if (each.ready > each.replicas) each.ready = each.replicas
+  cluster.least = Math.min(cluster.least, ready())
+  for (const each of workloads) if (each.ready < each.replicas && ready() < cluster.room) each.ready++
+  for (const job of Object.values(cluster.jobs)) if (job.state === 'active' && --job.steps <= 0) job.state = job.ends
+}
+
+const did = (what) => cluster.log.push({ what, ready: ready() })
+const end = (text = '') => {
+  goOn()
+  writeFileSync(file, JSON.stringify(cluster, null, 1))
+  process.stdout.write(text)
+}
+const fail = (text) => {
+  end()
+  process.stderr.write(`Error: ${text}\n`)
+  process.exit(1)
+}
+/** `job/drain-3`, or `job drain-3`. */
+const named = () => (words[0].includes('/') ? words[0].split('/') : [words[0], words[1]])
+
+function find(kind, name) {
+  if (kind === 'job') return cluster.jobs[name]
+  if (kind === 'persistentvolumeclaim') return cluster.claims.includes(name) ? {} : undefined
+  if (kind === 'pod') return cluster.pods.includes(name) ? {} : undefined
+  if (kind === 'cronjob' || kind === 'networkpolicy') return cluster.others.includes(`${kind}/${name}`) ? {} : undefined
+  return cluster.workloads[`${kind}/${name}`]
+}
+
+function get() {
+  const output = option('--output') ?? ''
+  if (words[0] === 'pods')
+    return end(workloads.some((each) => each.ready < each.replicas) && ready() >= cluster.room ? 'Unschedulable' : '')
+  if (words[0] === 'persistentvolumeclaims') return end(cluster.claims.map((claim) => `${claim}\n`).join(''))
+  const [kind, name] = named()
+  const found = find(kind, name)
+  if (found === undefined) return args.includes('--ignore-not-found') ? end() : fail(`${kind} "${name}" not found`)
+  if (output === 'name') return end(`${kind}/${name}\n`)
+  if (kind === 'job')
+    return end(found.state === 'complete' ? 'Complete\n' : found.state === 'failed' ? 'FailureTarget\nFailed\n' : '')
+  // A member that is 0 is missing.
+  return end(`${(output.includes('readyReplicas') ? found.ready : found.replicas) || ''}`)
+}
+
+function remove() {
+  const [first, second] = words
+  const targets = first.includes('/') ? words.filter((word) => word.includes('/')) : [`${first}/${second}`]
+  for (const target of targets) {
+    const [kind, name] = target.split('/')
+    if (find(kind, name) === undefined && !args.includes('--ignore-not-found')) return fail(`${target} not found`)
+    if (find(kind, name) === undefined) continue
+    if (kind === 'persistentvolumeclaim' && cluster.jobs[`drain-${name.split('-').at(-1)}`] !== undefined)
+      return fail('timed out waiting for the condition: a pod of the job uses the claim')
+    did(`delete ${target}`)
+    if (kind === 'job') delete cluster.jobs[name]
+    else if (kind === 'persistentvolumeclaim') cluster.claims = cluster.claims.filter((claim) => claim !== name)
+    else if (kind === 'statefulset' || kind === 'deployment') {
+      delete cluster.workloads[target]
+      if (kind === 'statefulset') cluster.pods = []
+    } else cluster.others = cluster.others.filter((other) => other !== target)
+  }
+  end()
+}
+
+function create() {
+  if (args.includes('--dry-run=client')) return end(JSON.stringify({ name: words[1], claim: 'spool-sluice-0' }))
+  const { name, claim } = JSON.parse(readFileSync(0, 'utf8'))
+  if (cluster.jobs[name] !== undefined) return fail(`jobs "${name}" already exists`)
+  cluster.jobs[name] = { claim, state: 'active', steps: 3, ends: cluster.jobsEnd }
+  did(`create job ${name} ${claim}`)
+  end()
+}
+
+if (verb === 'get') get()
+else if (verb === 'delete') remove()
+else if (verb === 'create') create()
+else if (verb === 'logs') end('the spool is empty\n')
+else if (verb === 'kustomize') end(existsSync(words[0]) ? readFileSync(`${words[0]}/built.yaml`, 'utf8') : '')
+else if (verb === 'apply') {
+  const kind = readFileSync(`${option('-k')}/built.yaml`, 'utf8').includes('StatefulSet') ? 'statefulset' : 'deployment'
+  cluster.workloads[`${kind}/sluice`] ??= { replicas: 1, ready: 0 }
+  did('apply')
+  end()
+} else if (verb === 'scale') {
+  cluster.workloads[words[0]].replicas = Number(option('--replicas'))
+  did(`scale ${words[0]} ${option('--replicas')}`)
+  end()
+} else fail(`kubectl ${verb} is not part of this`)

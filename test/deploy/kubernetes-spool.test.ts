@@ -15,6 +15,7 @@ import {
   podSelectorOf,
   policiesOf,
   quantity,
+  type Selector,
   selects,
   servicesOf,
   titleOf,

@@ -77,7 +77,7 @@ export function policiesOf(objects: readonly KubernetesObject[]): (INetworkPolic
 }
 
 export interface Selector {
-  readonly matchLabels?: Labels
+  readonly matchLabels?: Labels | undefined
   /** Those with the operator `In`, which alone are used here. */
   readonly matchExpressions?: readonly { readonly key: string; readonly operator: string; readonly values?: string[] }[]
 }

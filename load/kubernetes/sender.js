@@ -70,6 +70,10 @@ async function deliver() {
   return { key, status: 0 }
 }
 
+async function deliverAndTell() {
+  console.log(JSON.stringify(await deliver()))
+}
+
 const startedAtMs = performance.now()
 const open = new Set()
 let sent = 0
@@ -77,10 +81,7 @@ while (performance.now() - startedAtMs < seconds * 1000) {
   const due = ((performance.now() - startedAtMs) / 1000) * rate
   while (sent < due && open.size < MOST_OPEN) {
     sent++
-    const delivery = deliver().then((result) => {
-      open.delete(delivery)
-      console.log(JSON.stringify(result))
-    })
+    const delivery = deliverAndTell().finally(() => open.delete(delivery))
     open.add(delivery)
   }
   await pause(5)

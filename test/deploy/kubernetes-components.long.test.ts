@@ -20,8 +20,8 @@ import { makeFolder } from '../support/service.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 const PAGE = readFileSync(join(ROOT, 'docs/kubernetes.md'), 'utf8')
 /** Parts of the two overlays, which every overlay of one's own stands on. */
-const OF_OVERLAYS = ['nats', 'redis']
-const COMPONENTS = readdirSync(join(ROOT, 'deploy/components')).filter((name) => !OF_OVERLAYS.includes(name))
+const OF_OVERLAYS = new Set(['nats', 'redis'])
+const COMPONENTS = readdirSync(join(ROOT, 'deploy/components')).filter((name) => !OF_OVERLAYS.has(name))
 /** One is the other with another edge. */
 const EITHER = new Set(['portal', 'portal-gateway'])
 const PAIRS = COMPONENTS.flatMap((one) =>

@@ -19,6 +19,8 @@ import { ANSWER_TIMEOUT_MS, ruleOf, waitOf } from './rules.js'
 const TIMER_MS = 30
 /** Another batch may have been under way when an answer came. */
 const UNDER_WAY_MS = 250
+/** From the start of one process, in which what the one before it sent may arrive. */
+const LAST_WORDS_MS = 1000
 /** An SDK begins to count before the request arrives, which a busy machine sees late. */
 const GIVES_UP_MS = ANSWER_TIMEOUT_MS - 3000
 /** Of a time that was corrected. */
@@ -144,8 +146,8 @@ function keys(/** @type {Log} */ log) {
     const earlier = new Set(sent.names.map((name) => last.get(name)).filter((one) => one !== undefined))
     for (const one of earlier) {
       const { action, key } = ruleFor(one)
-      // Its process may have ended before it saw the answer.
-      if (isBetween(log, ['restart'], one.arrivedMs, sent.arrivedMs) && one.key === sent.key) continue
+      // Its process may have ended before it saw the answer; and what a page sends as it ends arrives a little later.
+      if (isBetween(log, ['restart'], one.arrivedMs - LAST_WORDS_MS, sent.arrivedMs) && one.key === sent.key) continue
       if (action === 'done' || action === 'drop')
         problems.push(problem('sent_again', `${listed(one.names)}: sent again after the answer ${one.answer.status}`))
       else if (key === 'same' && one.key !== sent.key)

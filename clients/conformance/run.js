@@ -122,6 +122,8 @@ function createPlay({ service, driver, log, timeoutMs }) {
     async restart() {
       mark('restart')
       await driver.tell({ command: 'restart' })
+      // Until here the earlier process may have sent.
+      mark('restart')
     },
     async close() {
       mark('close')

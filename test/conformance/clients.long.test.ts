@@ -2,15 +2,21 @@
 
 import { execFileSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
+import { chromium } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { runAll, tableOf } from '../../clients/conformance/main.js'
+import { startSite } from '../client/support/browser.ts'
+import { CHROMIUM } from '../support/prerequisites.ts'
 import { makeFolder } from '../support/service.ts'
 
 const CLIENTS = resolve(import.meta.dirname, '../../clients')
 const DRIVERS = join(CLIENTS, 'conformance/drivers')
 
-async function expectAllHeld(command: readonly string[]): Promise<void> {
-  const results = await runAll(command)
+/** Of the pages of one browser. */
+const PAGES_AT_ONCE = 12
+
+async function expectAllHeld(command: readonly string[], atOnce = Infinity): Promise<void> {
+  const results = await runAll(command, { atOnce })
   const table = tableOf(results)
   console.log(table)
   expect(
@@ -19,12 +25,30 @@ async function expectAllHeld(command: readonly string[]): Promise<void> {
   ).toEqual([])
 }
 
+async function buildClient(): Promise<string> {
+  const folder = await makeFolder()
+  execFileSync(process.execPath, [join(CLIENTS, 'typescript/build.js'), folder], { stdio: 'pipe' })
+  return folder
+}
+
 it('the TypeScript client holds on Node', async () => {
-  const built = await makeFolder()
-  execFileSync(process.execPath, [join(CLIENTS, 'typescript/build.js'), built], { stdio: 'pipe' })
+  const built = await buildClient()
   await expectAllHeld([process.execPath, join(DRIVERS, 'typescript.js'), built])
 })
 
 it('the Python client holds', async () => {
   await expectAllHeld(['python3', join(DRIVERS, 'python.py')])
+})
+
+it('the TypeScript client holds in pages of Chromium', async () => {
+  const executablePath = execFileSync('which', [CHROMIUM], { encoding: 'utf8' }).trim()
+  const site = await startSite(await buildClient())
+  const browser = await chromium.launchServer({ executablePath })
+  try {
+    const driver = join(import.meta.dirname, 'chromium-driver.mjs')
+    await expectAllHeld([process.execPath, driver, browser.wsEndpoint(), site.origin], PAGES_AT_ONCE)
+  } finally {
+    await browser.close()
+    site.stop()
+  }
 })

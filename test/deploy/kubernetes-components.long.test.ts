@@ -27,7 +27,7 @@ const EITHER = new Set(['portal', 'portal-gateway'])
 const PAIRS = COMPONENTS.flatMap((one) =>
   COMPONENTS.filter((other) => other !== one && !(EITHER.has(one) && EITHER.has(other))).map((other) => [one, other]),
 )
-const OF_THE_CLUSTER = new Set(['Namespace'])
+const OF_THE_CLUSTER = new Set(['Namespace', 'PriorityClass'])
 
 let overlays: string
 beforeAll(async () => {

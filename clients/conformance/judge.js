@@ -148,6 +148,7 @@ function keys(/** @type {Log} */ log) {
       const { action, key } = ruleFor(one)
       // Its process may have ended before it saw the answer; and what a page sends as it ends arrives a little later.
       if (isBetween(log, ['restart'], one.arrivedMs - LAST_WORDS_MS, sent.arrivedMs) && one.key === sent.key) continue
+      if (isPlainAgain(one, sent)) continue
       if (action === 'done' || action === 'drop')
         problems.push(problem('sent_again', `${listed(one.names)}: sent again after the answer ${one.answer.status}`))
       else if (key === 'same' && one.key !== sent.key)
@@ -160,6 +161,13 @@ function keys(/** @type {Log} */ log) {
     for (const name of sent.names) last.set(name, sent)
   }
   return problems
+}
+
+/** Once more under its key, uncompressed, since what compressed it may be broken. @param {Sent} one @param {Sent} sent */
+function isPlainAgain(one, sent) {
+  const { status, body } = one.answer
+  const isUnreadable = status === 415 || (status === 400 && !('errors' in Object(body)))
+  return isUnreadable && one.compressed && !sent.compressed && one.key === sent.key
 }
 
 /** No try comes before its time. */

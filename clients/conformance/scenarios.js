@@ -63,6 +63,13 @@ const refused = (
   expect: { dropped: { [reason]: FIVE }, mostRequests: 1 },
 })
 
+/** The same for one that may mean that what compressed the body is broken: it may be sent once more, as it is. */
+const refusedTwice = (/** @type {Parameters<typeof refused>} */ ...[name, line, reason]) => ({
+  ...refused(name, line, reason),
+  service: { answers: [line, line] },
+  expect: { dropped: { [reason]: FIVE }, mostRequests: 2 },
+})
+
 /** An answer after which the batch is tried again, and then stored. */
 const kept = (/** @type {string} */ name, /** @type {readonly import('./service.js').Line[]} */ ...answers) => ({
   name,
@@ -171,8 +178,8 @@ export const SCENARIOS = [
     },
     'invalid',
   ),
-  refused('400-invalid-json', { status: 400, error: 'invalid_json' }, 'invalid'),
-  refused('400-of-something-between', foreign(400), 'invalid'),
+  refusedTwice('400-invalid-json', { status: 400, error: 'invalid_json' }, 'invalid'),
+  refusedTwice('400-of-something-between', foreign(400), 'invalid'),
   refused('401-unknown-key', { status: 401, error: 'invalid_app_key' }, 'unauthorized'),
   kept('401-origin', { status: 401, error: 'invalid_app_key', body: { reason: 'origin' } }),
   refused('402-subscription', { status: 402, error: 'subscription_inactive' }, 'subscription'),
@@ -180,7 +187,7 @@ export const SCENARIOS = [
   refused('403-of-something-between', foreign(403), 'blocked'),
   refused('404', { status: 404, error: 'not_found' }, 'refused'),
   refused('405', { status: 405, error: 'method_not_allowed' }, 'refused'),
-  refused('415', { status: 415, error: 'unsupported_media_type' }, 'refused'),
+  refusedTwice('415', { status: 415, error: 'unsupported_media_type' }, 'refused'),
   refused('418-of-something-between', foreign(418), 'refused'),
   kept('200-of-something-between', foreign(200)),
   kept('408-500-502', foreign(408), foreign(500), foreign(502)),

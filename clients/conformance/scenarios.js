@@ -83,7 +83,7 @@ export const SCENARIOS = [
   kept('answer-never', { never: true }),
   { name: 'stored', service: {}, steps: [...SEND, 'settle', silent()], expect: { mostRequests: 1 } },
   { name: 'many-events', service: {}, steps: [track(names('event', 250)), 'flush'] },
-  { name: 'many-bytes', service: {}, steps: [track(names('event', 60), 16_000), 'flush'] },
+  { name: 'many-bytes', service: {}, steps: [track(names('event', 30), 16_000), 'flush'] },
   {
     name: 'compressed',
     service: {},

@@ -209,16 +209,17 @@ class Client:
     def _add(self, event: Event) -> "str | None":
         """None, or why the event is not taken."""
         try:
-            text = json.dumps(event, allow_nan=False)
+            text = json.dumps(event, allow_nan=False, ensure_ascii=False)
+            size = len(text.encode())
         except Exception:
             return "invalid"
-        if len(text) > MAX_EVENT_BYTES:
+        if size > MAX_EVENT_BYTES:
             return "too_large"
         if not self._open:
             self._open_since = time.monotonic()
         # A copy: the caller may go on changing what it gave.
-        self._open.append((json.loads(text), len(text) + 1))
-        self._open_bytes += len(text) + 1
+        self._open.append((json.loads(text), size + 1))
+        self._open_bytes += size + 1
         if len(self._open) >= MAX_EVENTS or self._open_bytes >= MAX_BATCH_BYTES:
             self._seal()
         self._start()
@@ -240,7 +241,7 @@ class Client:
                 count, total = count + 1, total + size
             batch = self._batch(self._take_open(count), self._store.get_json("dropped", {}))
             self._last_ms = max(_now_ms(), self._last_ms + 1)
-            name = f"b{self._last_ms:015d}-{len(batch['body'])}-{self._id}"
+            name = f"b{self._last_ms:015d}-{len(batch['body'].encode())}-{self._id}"
             self._store.set(name, json.dumps([batch]))
             self._store.remove("dropped")
         waiting = self._names()
@@ -253,7 +254,7 @@ class Client:
     def _batch(self, events: "list[Event]", dropped: dict) -> dict:
         report = {"client_report": {"dropped": dropped}} if dropped else {}
         body = {"app_key": self._app_key, "sdk_version": VERSION, **report, "events": [self._correct(event) for event in events]}
-        return {"key": str(uuid.uuid4()), "body": json.dumps(body, separators=(",", ":"))}
+        return {"key": str(uuid.uuid4()), "body": json.dumps(body, separators=(",", ":"), ensure_ascii=False)}
 
     def _names(self) -> "list[str]":
         return sorted(name for name in self._store.names() if NAME.match(name))

@@ -8,11 +8,13 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { SCRIPT_OPTIONS, TARGET } from './script.js'
 
 const here = import.meta.dirname
 const dist = resolve(process.argv[2] ?? join(here, 'dist'))
 const tools = join(here, '../../tools/run.js')
 const SCRIPT = 'sluice.min.js'
+const MAX_GZIPPED_BYTES = 8500
 const { version, homepage } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 
 // A folder that somebody named may hold more than this.
@@ -23,27 +25,41 @@ const entries = { index: join(here, 'src/index.ts'), file: join(here, 'src/file.
 await bundle({ entryPoints: entries, format: 'esm', platform: 'node' })
 await bundle({ entryPoints: entries, format: 'cjs', platform: 'node', outExtension: { '.js': '.cjs' } })
 await bundle({
-  entryPoints: { 'sluice.min': entries.index },
-  format: 'iife',
-  globalName: 'sluice',
-  minify: true,
+  ...SCRIPT_OPTIONS,
+  outfile: join(dist, SCRIPT),
   banner: { js: `/* sluice-client ${version}, MIT, ${homepage} */` },
 })
 const script = readFileSync(join(dist, SCRIPT))
 const integrity = `sha384-${createHash('sha384').update(script).digest('base64')}`
 writeFileSync(join(dist, `${SCRIPT}.integrity`), `${integrity}\n`)
+const gzippedBytes = gzipSync(script, { level: 9 }).length
 // Not to stdout, where npm pack says the tarball's name.
-console.error(`${SCRIPT}: ${script.length} bytes, gzipped ${gzipSync(script, { level: 9 }).length}, ${integrity}`)
+console.error(`${SCRIPT}: ${script.length} bytes, gzipped ${gzippedBytes}, ${integrity}`)
+console.error(`createSmallClient alone, by a bundler: gzipped ${await smallBytes()}`)
+if (gzippedBytes > MAX_GZIPPED_BYTES) throw new Error(`${SCRIPT} may have ${MAX_GZIPPED_BYTES} bytes gzipped`)
+
+/** What a page gets that imports no more than this. */
+async function smallBytes() {
+  const stdin = { contents: `export { createSmallClient } from './index.js'`, resolveDir: dist }
+  const { outputFiles } = await build({
+    stdin,
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    target: TARGET,
+  })
+  return gzipSync(outputFiles[0].contents, { level: 9 }).length
+}
 
 /** @param {import('esbuild').BuildOptions} options */
 async function bundle(options) {
   await build({
     absWorkingDir: here,
-    outdir: dist,
+    ...(options.outfile === undefined && { outdir: dist }),
     bundle: true,
     sourcemap: true,
-    // Syntax of 2020, as browsers of 2021 read it. What is newer is asked for before it is used.
-    target: 'es2020',
+    target: TARGET,
     logLevel: 'warning',
     ...options,
   })

@@ -15,7 +15,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const PACKAGE = join(ROOT, 'clients/typescript')
 const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8')
 const REPOSITORY = 'https://github.com/sluice-events/sluice'
-const MAX_SCRIPT_BYTES = 7000
+const MAX_SCRIPT_BYTES = 8500
 
 interface Manifest {
   readonly version: string
@@ -106,16 +106,43 @@ const client: Client = createClient({
 client.track('signup', { plan: 'yearly' }, { context: { locale: 'en_GB' } })
 // @ts-expect-error A name is text: what resolves to nothing would be any.
 client.track(1)
+client.identify('user-17')
+client.register({ plan: 'yearly' })
+client.unregister('plan')
+client.reset()
+
+interface Events {
+  signup: { plan: 'monthly' | 'yearly' }
+  logout: {}
+  search?: { text?: string }
+}
+for (const typed of [createClient<Events>, createSmallClient<Events>].map((create) => create({ url: '/', appKey: 'ak_demo' }))) {
+  typed.track('signup', { plan: 'yearly' }, { user_id: 'u' })
+  typed.track('logout')
+  typed.track('search', { text: 'shoes' })
+  typed.screen('any name')
+  // @ts-expect-error No such name.
+  typed.track('sginup', { plan: 'yearly' })
+  // @ts-expect-error Another type.
+  typed.track('signup', { plan: 42 })
+  // @ts-expect-error Without a property that is wanted.
+  typed.track('signup', {})
+  // @ts-expect-error Without properties.
+  typed.track('signup')
+}
+createClient({ url: '/', appKey: 'ak_demo', store: { keys: async () => [], get: async () => null, set: async () => {}, remove: async () => {} } })
+// @ts-expect-error It has no page views.
+createSmallClient({ url: '/', appKey: 'ak_demo', pageViews: true })
 `
 const MODULE = `
-import { createClient, type Client, type DropReason } from 'sluice-client'
+import { createClient, createSmallClient, type Client, type DropReason } from 'sluice-client'
 import { fileStore } from 'sluice-client/file'
 ${CALLS}`
 const REQUIRED = `
 import client_ = require('sluice-client')
 import { fileStore } from 'sluice-client/file'
 import type { Client, DropReason } from 'sluice-client'
-const { createClient } = client_
+const { createClient, createSmallClient } = client_
 ${CALLS}`
 
 describe('types', () => {
@@ -148,7 +175,7 @@ describe('types', () => {
   )
 
   it('fit the code of the README', () => {
-    const snippets = Array.from(README.matchAll(/```js\n(.*?)```/gs), ([, code]) => code)
+    const snippets = Array.from(README.matchAll(/```[jt]s\n(.*?)```/gs), ([, code]) => code)
     expect(snippets.length).toBeGreaterThan(1)
     const files = snippets.map((code, index) => {
       writeFileSync(join(user, `snippet${index}.mts`), `declare const ids: import('sluice-client').Overrides\n${code}`)
@@ -226,15 +253,19 @@ describe('the script for a page', () => {
     }
     const { crypto, setTimeout, clearTimeout, Request, TextEncoder, URL, AbortController } = globalThis
     const given = { crypto, setTimeout, clearTimeout, Request, TextEncoder, URL, AbortController, fetch: fetchInPage }
-    const context: Record<string, unknown> = { window: page, document, ...given }
+    const { navigator, location, screen } = page
+    const context: Record<string, unknown> = { window: page, document, navigator, location, screen, ...given }
     const names = Object.keys(context)
     runInNewContext(
       `for (const name of ['at', 'toSorted', 'toReversed', 'with', 'findLast']) delete Array.prototype[name]
        for (const name of ['hasOwn', 'groupBy']) delete Object[name]
-       delete String.prototype.at
+       delete String.prototype.at;
        ${read('dist/sluice.min.js')}
        client = sluice.createClient({ url: 'https://events.example.com', appKey: 'ak_demo' })
        client.screen('start')
+       client.identify('user-17')
+       client.register({ source: 'search', gone: 1 })
+       client.unregister('gone')
        client.track('signup', { plan: 'yearly' })
        client.flush()`,
       context,
@@ -246,7 +277,7 @@ describe('the script for a page', () => {
     expect(sent.sdk_version).toBe(`sluice-client/${manifest.version}`)
     expect(sent.events).toMatchObject([
       { type: 'screen', name: 'start', context: { os: 'Linux', locale: 'en_GB', screen_width: 1280 } },
-      { type: 'track', name: 'signup', properties: { plan: 'yearly' } },
+      { type: 'track', name: 'signup', user_id: 'user-17', properties: { source: 'search', plan: 'yearly' } },
     ])
   })
 })

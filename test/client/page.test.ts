@@ -6,6 +6,7 @@ import { createRig, mapStore, type RigOptions, trackMany, waiting } from './supp
 
 const SECOND_MS = 1000
 const QUOTA_BYTES = 60 * 1024
+const ENFORCED = { disposition: 'enforce', effectiveDirective: 'connect-src' }
 const PLAIN_URL = /^https:\/\/events\.example\.com\/api\/v1\/events\?key=[0-9a-f-]{36}$/
 
 function createPageRig(pageOptions: FakePageOptions = {}, options: RigOptions = {}) {
@@ -215,10 +216,13 @@ describe('a page', () => {
     double.always('unreachable')
     client.track('signup')
     await timers.pass(3 * SECOND_MS)
-    page.fire('document', 'securitypolicyviolation', { blockedURI: 'https://elsewhere.example.com/' })
+    page.fire('document', 'securitypolicyviolation', { ...ENFORCED, blockedURI: 'https://elsewhere.example.com/' })
     await timers.pass(6 * SECOND_MS)
     expect(double.requests).toHaveLength(2)
-    page.fire('document', 'securitypolicyviolation', { blockedURI: 'https://events.example.com/api/v1/events' })
+    page.fire('document', 'securitypolicyviolation', {
+      ...ENFORCED,
+      blockedURI: 'https://events.example.com/api/v1/events',
+    })
     await timers.pass(3600 * SECOND_MS)
     expect(double.requests).toHaveLength(2)
     expect(dropped).toMatchObject([{ reason: 'blocked', names: ['signup'] }])

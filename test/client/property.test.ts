@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Store } from '../../clients/typescript/src/types.ts'
+import type { SyncStore } from '../../clients/typescript/src/types.ts'
 import { type Behaviour, createDouble } from './support/double.ts'
 import { createRig, DatedTimers, mapStore, type Rig, waiting } from './support/rig.ts'
 
@@ -19,6 +19,8 @@ type Step =
   | { readonly kind: 'behave'; readonly behaviours: readonly Behaviour[] }
   /** kill -9, after so many more writes to the store. */
   | { readonly kind: 'crash'; readonly writes: number }
+  /** Another script clears the store, as many do at a logout. */
+  | { readonly kind: 'clear' }
 
 const refusal = (status: number, headers: Record<string, string> = {}): Behaviour => ({ status, headers })
 
@@ -50,12 +52,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('flush' as const) }),
   fc.record({ kind: fc.constant('behave' as const), behaviours: fc.array(behaviour, { minLength: 1, maxLength: 6 }) }),
   fc.record({ kind: fc.constant('crash' as const), writes: fc.integer({ min: 0, max: 6 }) }),
+  fc.record({ kind: fc.constant('clear' as const) }),
 )
 
 /** A store that, as its process, is gone after so many more writes. */
-function mortal(inner: Store): { store: Store; dieAfter: (writes: number) => void } {
+function mortal(inner: SyncStore): { store: SyncStore; dieAfter: (writes: number) => void } {
   let left = Infinity
-  const store: Store = {
+  const store: SyncStore = {
     keys: () => (left > 0 ? inner.keys() : []),
     get: (name) => (left > 0 ? inner.get(name) : null),
     set: (name, value) => (left-- > 0 ? inner.set(name, value) : true),
@@ -72,7 +75,7 @@ async function play(steps: readonly Step[]): Promise<void> {
   /** Events that were in the store once: a kill loses what is not sealed yet. */
   const sealed = new Set<string>()
   const tracked: string[] = []
-  const noting: Store = {
+  const noting: SyncStore = {
     ...lasting,
     set(name, value) {
       if (name.startsWith('b')) for (const [id] of value.matchAll(/(?<=event_id\\":\\")[0-9a-f-]{36}/g)) sealed.add(id)
@@ -104,7 +107,12 @@ async function play(steps: readonly Step[]): Promise<void> {
         })
     else if (now.kind === 'pass') await timers.pass(now.ms)
     else if (now.kind === 'flush') void rig.client.flush()
-    else if (now.kind === 'behave') double.behave(...now.behaviours)
+    else if (now.kind === 'clear') {
+      for (const name of lasting.keys()) lasting.remove(name)
+      // A client that is killed before it looks again has nothing to put back.
+      void rig.client.flush()
+      await timers.pass(0)
+    } else if (now.kind === 'behave') double.behave(...now.behaviours)
     else {
       dieAfter!(now.writes)
       void rig.client.flush()

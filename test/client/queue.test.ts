@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createRig, mapStore, trackMany, waiting } from './support/rig.ts'
+import { createRig, DatedTimers, mapStore, trackMany, waiting } from './support/rig.ts'
 
 const SECOND_MS = 1000
 const HOUR_MS = 3600 * SECOND_MS
@@ -76,6 +76,64 @@ describe('the queue', () => {
     expect(await next.client.flush()).toBe(true)
     expect(double.storedIds()).toHaveLength(2)
     expect(double.requests).toHaveLength(3)
+  })
+
+  describe('in a store that another script clears', () => {
+    it('sends what waited, of this page and of one before it, and reports what was to be reported', async () => {
+      const map = new Map<string, string>()
+      const timers = new DatedTimers()
+      const before = createRig({ store: mapStore(map), timers })
+      before.double.always('unreachable')
+      before.client.track('before')
+      await before.client.close()
+      const { client, double, dropped } = createRig({ store: mapStore(map), timers, double: before.double })
+      client.track('sealed')
+      await client.flush()
+      client.track('bigint', { count: 1n })
+      map.clear()
+      client.track('after')
+      double.always('answer')
+      await client.flush()
+      expect(await client.flush()).toBe(true)
+      const bodies = [...double.stored.values()]
+      expect(bodies.flatMap(({ events }) => events.map(({ name }) => name)).toSorted()).toEqual([
+        'after',
+        'before',
+        'sealed',
+      ])
+      expect(dropped).toMatchObject([{ reason: 'invalid', names: ['bigint'] }])
+    })
+
+    it('puts it back though another tab was the first to write again, and sends nothing twice', async () => {
+      const map = new Map<string, string>()
+      const timers = new DatedTimers()
+      const [first, second] = [0, 1].map(() => createRig({ store: mapStore(map), timers }))
+      first.double.always('unreachable')
+      second.double.always('unreachable')
+      first.client.track('first')
+      await first.client.flush()
+      map.clear()
+      second.client.track('second')
+      await second.client.flush()
+      for (const { double } of [first, second]) double.always('answer')
+      await first.client.flush()
+      await timers.pass(60 * SECOND_MS)
+      const stored = [first, second].flatMap(({ double }) => double.storedIds())
+      expect(stored.toSorted()).toEqual([...first.tracked, ...second.tracked].toSorted())
+    })
+
+    it('takes a batch that another tab has sent for sent', async () => {
+      const store = mapStore()
+      const timers = new DatedTimers()
+      const [first, second] = [0, 1].map(() => createRig({ store, timers }))
+      first.double.always('unreachable')
+      second.client.track('signup')
+      await second.client.flush()
+      first.double.always('answer')
+      await timers.pass(60 * SECOND_MS)
+      expect(first.double.storedIds()).toEqual(second.tracked)
+      expect(second.double.requests).toEqual([])
+    })
   })
 
   it.each(['{"half', '{}', '[{"key":"k"}]', '[1, null]', '[{"key":"k","body":"{"}]', '"text"'])(

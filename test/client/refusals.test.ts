@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createDouble } from './support/double.ts'
+import { createPage } from './support/page.ts'
 import { createRig, DatedTimers, mapStore, trackMany, waiting } from './support/rig.ts'
 
 const SECOND_MS = 1000
@@ -139,6 +140,70 @@ describe('a replay', () => {
   })
 })
 
+describe('a machine that slept while a request was under way', () => {
+  it.each([15, 120, 3 * 1440, 6 * 1440])('for %i minutes learns no wrong time from its answer', async (minutes) => {
+    const timers = new DatedTimers()
+    const double = createDouble({ nowMs: () => timers.nowMs() })
+    const answerAtOnce = double.fetch
+    let wake = (): void => {}
+    const { client, dropped } = createRig({
+      timers,
+      double: {
+        ...double,
+        // The service answers at once; the answer is read when the machine wakes up.
+        fetch: async (url, init) => {
+          const answer = await answerAtOnce(url, init)
+          if (double.requests.length === 1) await new Promise<void>((resolve) => void (wake = resolve))
+          return answer
+        },
+      },
+    })
+    client.track('before')
+    await timers.pass(3 * SECOND_MS)
+    timers.block(minutes * MINUTE_MS)
+    wake()
+    // What is sealed next has no later answer to learn from.
+    await new Promise((resolve) => setImmediate(resolve))
+    client.track('after')
+    await timers.pass(MINUTE_MS)
+    const [, after] = [...double.stored.values()].flatMap(({ events }) => events)
+    expect(after).toMatchObject({ name: 'after' })
+    expect(after).not.toHaveProperty('clock_correction_ms')
+    expect(dropped).toEqual([])
+  })
+})
+
+describe('what never gets an answer', () => {
+  it('is told of from the second try in a row on, and stays', async () => {
+    const held: string[] = []
+    const { client, timers, double, dropped } = createRig({
+      onHeld: (reason, events) => held.push(`${reason}: ${events.map(({ name }) => name).join()}`),
+    })
+    double.behave('unreachable', 'answer', 'unreachable', 'unreachable', 'unreachable')
+    client.track('first')
+    await timers.pass(10 * SECOND_MS)
+    expect(held).toEqual([])
+    client.track('second')
+    await timers.pass(30 * SECOND_MS)
+    expect(held).toEqual(['no_answer: second', 'no_answer: second'])
+    expect(double.storedIds()).toHaveLength(2)
+    expect(dropped).toEqual([])
+  })
+
+  it('is no news while the browser says that it is offline', async () => {
+    const held: string[] = []
+    const { client, timers, double } = createRig({
+      page: createPage({ onLine: false }),
+      onHeld: (reason) => held.push(reason),
+    })
+    double.always('unreachable')
+    client.track('signup')
+    await timers.pass(MINUTE_MS)
+    expect(double.requests.length).toBeGreaterThan(2)
+    expect(held).toEqual([])
+  })
+})
+
 describe('a clock that is off', () => {
   it.each([4 * MINUTE_MS, -4 * MINUTE_MS])('by %i ms is left alone', async (aheadMs) => {
     const { client, timers, double } = createRig({ service: { aheadMs } })
@@ -212,7 +277,7 @@ describe('a batch of a page that may not send', () => {
 
   it('is kept and reported at each try, and is stored once the page may', async () => {
     const held: string[][] = []
-    const onHeld = (_: 'origin', events: readonly { name: string }[]) => held.push(events.map(({ name }) => name))
+    const onHeld = (_: string, events: readonly { name: string }[]) => held.push(events.map(({ name }) => name))
     const { client, timers, double, dropped, tracked } = createRig({ onHeld })
     double.always(refusal)
     client.track('signup')

@@ -9,7 +9,11 @@ export const MAX_RETRY_AFTER_MS = 86_400_000
 const SECOND_MS = 1000
 const REASONS: Record<number, DropReason> = { 401: 'unauthorized', 402: 'subscription', 403: 'blocked' }
 
-export type Answer = Pick<Response, 'status' | 'headers'> & { readonly text: string }
+export type Answer = {
+  readonly status: number
+  readonly header: (name: string) => string | null
+  readonly text: string
+}
 
 type Refusal = { message?: unknown; reason?: unknown; errors?: ({ path: unknown } | null)[]; invalid_events?: unknown }
 
@@ -20,19 +24,19 @@ export type Replacement = { readonly parts: readonly (readonly SluiceEvent[])[];
 export type Verdict = Replacement | { readonly retryAfterMs: number; readonly isHeld?: boolean }
 
 export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clock, nowMs: number): Verdict {
-  const { status, headers, text } = answer
+  const { status, header, text } = answer
   // A replay of other events: the key was another batch's, and nothing of this one is stored. An older service does not say.
-  if (status === 202) return { parts: [], reason: headers.get('Sluice-Replay') === 'other' ? 'key_reused' : null }
+  if (status === 202) return { parts: [], reason: header('Sluice-Replay') === 'other' ? 'key_reused' : null }
   if (status === 400) return { parts: [withoutOffenders(text, events, clock)], reason: 'invalid' }
   // A batch of more events than the app may send in a minute would never fit.
-  const minuteLimit = Number(headers.get('X-RateLimit-Limit') ?? Infinity)
+  const minuteLimit = Number(header('X-RateLimit-Limit') ?? Infinity)
   if (status === 413 || (status === 429 && events.length > Math.max(minuteLimit, 1))) {
     const half = Math.ceil(events.length / 2)
     return { parts: events.length > 1 ? [events.slice(0, half), events.slice(half)] : [], reason: 'too_large' }
   }
   // Of other statuses too: a 200 comes from something else, such as a hotel's login page.
   if (status < 400 || status >= 500 || status === 408 || status === 429)
-    return { retryAfterMs: retryAfterMs(headers.get('Retry-After'), nowMs) }
+    return { retryAfterMs: retryAfterMs(header('Retry-After'), nowMs) }
   // The key is right: what waits gets in once the operator has named the page. A service before 0.4 has only the words.
   if (status === 401 && (refusalIn(text).reason === 'origin' || text.includes('the page may not send')))
     return { retryAfterMs: 0, isHeld: true }

@@ -1,24 +1,27 @@
 // How far this clock is off the server's, and the correction of events for it.
 
-import type { SluiceEvent, Store } from './types.ts'
+import { isoTime } from './platform.ts'
+import type { SluiceEvent, SyncStore } from './types.ts'
 
 /** Less may be the network's delay, and harms nobody. */
 const TOLERANCE_MS = 300_000
+/** What took longer was read after a sleep, or across a change of this clock: it does not say when the server answered. */
+const MAX_ROUND_TRIP_MS = 30_000
 
 /** The correction is stored, so that a next page's first batch is right. */
 export type Clock = ReturnType<typeof createClock>
 
-export function createClock(store: Store) {
+export function createClock(store: SyncStore) {
   /** To add to this clock; 0 while it is near enough. */
-  const correctionMs = (): number => Number(store.get('clock') ?? 0)
+  const correctionMs = (): number => Number(store.get('clock') ?? 0) || 0
 
   /** An event as it is to be sealed; what the device said stays in it. */
   function correct(event: SluiceEvent): SluiceEvent {
     const addMs = correctionMs()
     const saidAt = event.client_timestamp ?? event.timestamp
-    const at = new Date(Date.parse(saidAt) + addMs)
-    if (addMs === 0 || Number.isNaN(at.getTime())) return event
-    return { ...event, timestamp: at.toISOString(), client_timestamp: saidAt, clock_correction_ms: addMs }
+    const corrected = isoTime(Date.parse(saidAt) + addMs)
+    if (addMs === 0 || corrected === '') return event
+    return { ...event, timestamp: corrected, client_timestamp: saidAt, clock_correction_ms: addMs }
   }
 
   return {
@@ -27,8 +30,10 @@ export function createClock(store: Store) {
     mayCure: (event: SluiceEvent): boolean => event.clock_correction_ms === undefined && correct(event) !== event,
     /** `dateMs` was the server's time at some moment between the two others. */
     learn(dateMs: number, sentMs: number, answeredMs: number): void {
+      const tookMs = answeredMs - sentMs
+      if (tookMs < 0 || tookMs > MAX_ROUND_TRIP_MS) return
       const offMs = Math.round(dateMs - (sentMs + answeredMs) / 2)
-      if (Math.abs(offMs) > TOLERANCE_MS) store.set('clock', String(offMs))
+      if (Math.abs(offMs) > TOLERANCE_MS + tookMs / 2) store.set('clock', String(offMs))
       else if (correctionMs() !== 0) store.remove('clock')
     },
   }

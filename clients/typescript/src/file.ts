@@ -4,13 +4,13 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { attempt } from './platform.ts'
-import type { Store } from './types.ts'
+import type { SyncStore } from './types.ts'
 
 /** Processes may share the folder: one of them sends. */
-export function fileStore(folder: string): Store {
+export function fileStore(folder: string): SyncStore {
   mkdirSync(folder, { recursive: true })
   const path = (name: string): string => join(folder, name)
-  const remove = (name: string): void => attempt(() => rmSync(path(name), { force: true }), undefined)
+  const remove = (name: string): void => attempt(() => rmSync(path(name), { force: true }))
   return {
     keys: () => attempt(() => readdirSync(folder).filter((file) => !file.startsWith('.')), []),
     get: (name) => attempt(() => readFileSync(path(name), 'utf8'), null),

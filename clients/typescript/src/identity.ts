@@ -1,9 +1,9 @@
 // The ids that an event is counted by: random ones, each kept for its period and then forgotten, so that nobody can
 // tie a device's periods together.
 
-import { type Timers, uuid } from './platform.ts'
+import { isoTime, listJson, type Timers, uuid } from './platform.ts'
 import { readJson } from './store.ts'
-import type { Store } from './types.ts'
+import type { SyncStore } from './types.ts'
 
 const RETENTION_MS = 90 * 86_400_000
 const SESSION_IDLE_MS = 1_800_000
@@ -14,25 +14,28 @@ const WRITE_MS = 60_000
 type Kept = { usedMs: number; periods: string[]; ids: string[] }
 
 /** `mayStore`: ids may outlast this client, and be shared with the store's others. */
-export function createIdentity(store: Store, timers: Timers, mayStore: () => boolean) {
+export function createIdentity(store: SyncStore, timers: Timers, mayStore: () => boolean) {
   let kept: Kept | null = null
+  /** Not yet, where the user is still to be asked. */
+  let isStored = false
 
   function renew(nowMs: number, day: string): Kept {
     const stored = mayStore() ? readJson(store, 'identity', kept) : kept
-    const old = stored?.periods && stored.ids ? stored : null
+    const old = Array.isArray(stored?.periods) && Array.isArray(stored?.ids) ? stored : null
     const session = old && Math.abs(nowMs - old.usedMs) < SESSION_IDLE_MS ? old.periods[3] : uuid()
     const periods = [day, day.slice(0, 7), String(Math.floor(nowMs / RETENTION_MS)), session]
     const ids = periods.map((period, index) => (old?.periods[index] === period ? old.ids[index] : uuid()))
     const renewed = { usedMs: nowMs, periods, ids }
-    if (mayStore()) store.set('identity', JSON.stringify(renewed))
+    isStored = mayStore()
+    if (isStored) store.set('identity', `{"usedMs":${nowMs},"periods":${listJson(periods)},"ids":${listJson(ids)}}`)
     return renewed
   }
 
   return {
     ids() {
       const nowMs = timers.nowMs()
-      const day = new Date(nowMs).toISOString().slice(0, 10)
-      const isFresh = kept?.periods[0] === day && Math.abs(nowMs - kept.usedMs) < WRITE_MS
+      const day = isoTime(nowMs).slice(0, 10)
+      const isFresh = kept?.periods[0] === day && Math.abs(nowMs - kept.usedMs) < WRITE_MS && isStored === mayStore()
       if (kept === null || !isFresh) kept = renew(nowMs, day)
       const [hashed_daily_id, hashed_monthly_id, hashed_retention_id, session_id] = kept.ids
       return { hashed_daily_id, hashed_monthly_id, hashed_retention_id, session_id }

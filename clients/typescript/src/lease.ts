@@ -2,12 +2,12 @@
 // but twice the work. Not Web Locks: a page that a phone has put to sleep would hold one for as long as it likes.
 
 import { type Timers, unref, uuid } from './platform.ts'
-import type { Store } from './types.ts'
+import type { SyncStore } from './types.ts'
 
 const LEASE_MS = 15_000
 const RENEW_MS = 5000
 
-export function createLease(store: Store, timers: Timers, onHeld: () => void) {
+export function createLease(store: SyncStore, timers: Timers, onHeld: () => void) {
   const id = uuid()
   let timer: unknown = null
   let held = false

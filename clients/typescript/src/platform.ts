@@ -1,5 +1,5 @@
 // What the client needs of a browser or of Node, as values to pass in. Nothing is read before createClient is called,
-// so that the package can be imported where pages are rendered.
+// so that the package can be imported where pages are rendered. Each of it may be missing, or be another script's.
 
 import type { Context } from './types.ts'
 
@@ -30,32 +30,90 @@ export interface Platform {
 }
 
 export function systemPlatform(): Platform {
-  const timers: Timers = {
-    nowMs: () => Date.now(),
-    setTimeout: (task, delayMs) => setTimeout(task, delayMs),
-    clear: (timer) => clearTimeout(timer as number),
+  const isPage = attempt(() => typeof window === 'object' && typeof document === 'object', false)
+  return {
+    timers: { nowMs, setTimeout: later, clear: (timer) => attempt(() => clearTimeout(timer as number)) },
+    random: chance,
+    fetch: (...args) => fetch(...args),
+    compress,
+    context: contextOf(),
+    page: isPage
+      ? {
+          window,
+          document,
+          navigator: attempt(() => window.navigator, null) ?? {},
+          origin: String(attempt(() => location.origin, null)),
+          keepalive: attempt(() => 'keepalive' in Request.prototype, false),
+        }
+      : null,
+    // Reading it throws where the user forbids storage.
+    storage: isPage ? (attempt(() => window.localStorage, null) ?? null) : null,
   }
-  const always = { timers, random: Math.random, fetch: ((...args) => fetch(...args)) as typeof fetch, compress }
-  if (typeof window === 'undefined' || typeof document === 'undefined') {
-    const os = (globalThis as { process?: { platform: string } }).process?.platform ?? 'unknown'
-    return { ...always, context: { os }, page: null, storage: null }
-  }
-  const { navigator, location, screen } = window
-  const os = /Windows|iPhone|iPad|Android|Mac OS|CrOS|Linux/.exec(navigator.userAgent)?.[0] ?? 'unknown'
-  const locale = navigator.language.replace('-', '_')
-  const context = { os, locale, screen_width: screen.width, screen_height: screen.height }
-  const page = { window, document, navigator, origin: location.origin, keepalive: 'keepalive' in Request.prototype }
-  // Reading it throws where the user forbids storage.
-  const storage = attempt(() => window.localStorage, null)
-  return { ...always, context, page, storage }
 }
 
 /** What `work` returns, or `otherwise` where it throws. */
-export function attempt<T, F>(work: () => T, otherwise: F): T | F {
+export function attempt<T>(work: () => T): T | undefined
+export function attempt<T, F>(work: () => T, otherwise: F): T | F
+export function attempt(work: () => unknown, otherwise?: unknown): unknown {
   try {
     return work()
   } catch {
     return otherwise
+  }
+}
+
+/** What `work` comes to, or `otherwise` where it fails or takes longer. What it does at once is done when this returns. */
+export function within<T, F>(timers: Timers, ms: number, work: () => T | Promise<T>, otherwise: F): Promise<T | F> {
+  return new Promise((resolve) => {
+    const timer = unref(timers.setTimeout(() => resolve(otherwise), ms))
+    const end = (value: T | F): void => {
+      timers.clear(timer)
+      resolve(value)
+    }
+    const start = async (): Promise<T> => await work()
+    start().then(end, () => end(otherwise))
+  })
+}
+
+const MAX_DATE_MS = 8.64e15
+
+/** Scripts that set the time for tests or games may leave only one of the two right. */
+function nowMs(): number {
+  const isTime = (ms: unknown): boolean => Number.isFinite(ms) && Math.abs(ms as number) <= MAX_DATE_MS
+  return [attempt(() => Date.now()), new Date().getTime()].find(isTime) ?? 0
+}
+
+export const isoTime = (ms: number): string => attempt(() => new Date(ms).toISOString(), '')
+
+/** A task that is run before the timer is there would be run again and again. */
+function later(task: () => void, delayMs: number): unknown {
+  let isSet = false
+  const timer = attempt(() => setTimeout(() => isSet && task(), delayMs), null)
+  isSet = true
+  return timer
+}
+
+function chance(): number {
+  const value = attempt(() => Math.random(), NaN)
+  return value >= 0 && value < 1 ? value : 0.5
+}
+
+/** Before those whose names their agents have too: that of Android has Linux, that of an iPhone Mac OS. */
+const SYSTEMS = ['Windows', 'iPhone', 'iPad', 'Android', 'Quest', 'Mac OS', 'CrOS', 'Tizen', 'Web0S', 'KAIOS', 'Linux']
+
+function contextOf(): Context {
+  const agent = String(attempt(() => navigator.userAgent))
+  const named = SYSTEMS.find((name) => agent.includes(name))
+  const node = attempt(() => (globalThis as { process?: { platform?: string } }).process?.platform)
+  // An iPad says that it is a Mac.
+  const isPad = named === 'Mac OS' && Number(attempt(() => navigator.maxTouchPoints)) > 1
+  const language = named && attempt(() => navigator.language)
+  const [width, height] = [attempt(() => screen.width), attempt(() => screen.height)]
+  return {
+    os: isPad ? 'iPad' : (named ?? node ?? 'unknown'),
+    ...(language && typeof language === 'string' && { locale: language.replace(/-/g, '_') }),
+    ...(typeof width === 'number' && { screen_width: width }),
+    ...(typeof height === 'number' && { screen_height: height }),
   }
 }
 
@@ -67,19 +125,34 @@ async function compress(body: string): Promise<ArrayBuffer | null> {
   return await new Response(new Blob([body]).stream().pipeThrough(new CompressionStream('gzip'))).arrayBuffer()
 }
 
-/** A random UUID. crypto.randomUUID is absent on pages that came over plain http. */
+/** A random UUID. crypto.randomUUID is absent on pages that came over plain http, and all of crypto in React Native. */
 export function uuid(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  bytes[6] = (bytes[6] & 0x0f) | 0x40
-  bytes[8] = (bytes[8] & 0x3f) | 0x80
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  const bytes = new Uint8Array(16)
+  attempt(() => crypto.getRandomValues(bytes), null)
+  // Where another script has made one of the two a constant, the other still is random.
+  const mixed = Array.from(bytes, (byte) => byte ^ (chance() * 256))
+  mixed[6] = (mixed[6] & 0x0f) | 0x40
+  mixed[8] = (mixed[8] & 0x3f) | 0x80
+  const hex = mixed.map((byte) => byte.toString(16).padStart(2, '0')).join('')
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-export const bytesOf = (text: string): number => new TextEncoder().encode(text).length
+/** Of the text in UTF-8. */
+export function bytesOf(text: string): number {
+  let bytes = text.length
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    // Two units of a pair have four bytes.
+    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+  }
+  return bytes
+}
+
+/** JSON of a list. Scripts of long ago (Prototype.js) give arrays a toJSON that makes a text of them. */
+export const listJson = (items: readonly unknown[]): string => `[${items.map((item) => JSON.stringify(item)).join()}]`
 
 /** On Node, a wait must not keep the process from ending. */
 export function unref(timer: unknown): unknown {
-  ;(timer as { unref?: () => void } | null)?.unref?.()
+  attempt(() => (timer as { unref?: () => void } | null)?.unref?.(), null)
   return timer
 }

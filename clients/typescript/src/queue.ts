@@ -3,9 +3,9 @@
 
 import type { Replacement } from './answer.ts'
 import type { Clock } from './clock.ts'
-import { attempt, bytesOf, type Timers, uuid } from './platform.ts'
+import { attempt, bytesOf, listJson, type Timers, uuid } from './platform.ts'
 import { readJson, type SpillingStore } from './store.ts'
-import type { DropReason, Options, SluiceEvent } from './types.ts'
+import type { DropReason, HeldReason, Options, SluiceEvent } from './types.ts'
 
 const VERSION = 'sluice-client/0.2.0'
 /** The service takes no older events. */
@@ -43,8 +43,8 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
 
   function seal(key: string, events: readonly SluiceEvent[], dropped: Report): Batch {
     const report = Object.keys(dropped).length > 0 ? { client_report: { dropped } } : {}
-    const body = { app_key: appKey, sdk_version: VERSION, ...report, events: events.map(clock.correct) }
-    return { key, body: JSON.stringify(body) }
+    const head = JSON.stringify({ app_key: appKey, sdk_version: VERSION, ...report })
+    return { key, body: `${head.slice(0, -1)},"events":${listJson(events.map(clock.correct))}}` }
   }
 
   function count(report: Report): void {
@@ -58,12 +58,12 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     if (events.length === 0) return
     count({ [reason]: events.length })
     // What the hook throws must not stop the sending.
-    attempt(() => onDropped?.(reason, events), undefined)
+    attempt(() => onDropped?.(reason, events))
   }
 
   /** It stays. */
-  function hold(events: readonly SluiceEvent[]): void {
-    attempt(() => onHeld?.('origin', events), undefined)
+  function hold(reason: HeldReason, events: readonly SluiceEvent[]): void {
+    attempt(() => onHeld?.(reason, events))
   }
 
   function dropItem(name: string, reason: DropReason): void {
@@ -91,7 +91,7 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     if (first?.key !== batch.key) return false
     const batches = [...others, ...rest]
     if (batches.length === 0) store.remove(name)
-    else store.set(name, JSON.stringify(batches))
+    else store.set(name, listJson(batches))
     return true
   }
 
@@ -111,7 +111,7 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
       const batch = seal(uuid(), events, readJson(store, 'dropped', {}))
       lastMs = Math.max(timers.nowMs(), lastMs + 1)
       const name = `b${String(lastMs).padStart(15, '0')}-${bytesOf(batch.body)}-${id}`
-      store.set(name, JSON.stringify([batch]))
+      store.set(name, listJson([batch]))
       store.remove('dropped')
       dropOldest()
     },

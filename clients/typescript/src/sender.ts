@@ -4,22 +4,31 @@ import { judge, MAX_RETRY_AFTER_MS } from './answer.ts'
 import type { Clock } from './clock.ts'
 import { type Platform, unref } from './platform.ts'
 import { type Batch, type Queue, unseal } from './queue.ts'
+import type { SpillingStore } from './store.ts'
 import type { Transport } from './transport.ts'
-import type { Store } from './types.ts'
 
 const FIRST_BACKOFF_MS = 3000
 const MAX_TRIES = 10
+/** Tries without an answer. One may be an accident of the network. */
+const HELD_AFTER = 2
 /** After so many failures in a row. */
 const REST_MS = 3_600_000
 const MINUTE_MS = 60_000
 /** The service remembers a key for 300 s: sent sooner than this, a batch that it has is not stored again. */
 const KEY_LIFE_MS = 240_000
 
-type Parts = { queue: Queue; transport: Transport; clock: Clock; store: Store; maySend: (name: string) => boolean }
+type Parts = {
+  queue: Queue
+  transport: Transport
+  clock: Clock
+  store: SpillingStore
+  maySend: (name: string) => boolean
+}
 
 export function createSender(parts: Parts, { timers, random }: Pick<Platform, 'timers' | 'random'>) {
   const { queue, transport, clock, store, maySend } = parts
   let failures = 0
+  let unanswered = 0
   let retryAtMs = 0
   let pacedUntilMs = 0
   let timer: unknown = null
@@ -27,7 +36,7 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
 
   /** Retry-After, or the rest of a minute that is used up, for every client of this store. The clock may have been set back since. */
   function mustWaitMs(): number {
-    const waitMs = Number(store.get('wait') ?? 0) - timers.nowMs()
+    const waitMs = (Number(store.get('wait') ?? 0) || 0) - timers.nowMs()
     return waitMs > MAX_RETRY_AFTER_MS ? 0 : Math.max(waitMs, 0)
   }
 
@@ -58,16 +67,20 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     const answer = await transport.send(batch, keepalive)
     queue.busy.delete(name)
     if (answer === 'blocked') return queue.dropItem(name, 'blocked')
-    if (answer === 'failed') return fail(name, batch, 0)
     const contents = unseal(batch)
+    unanswered = answer === 'failed' ? unanswered + 1 : 0
+    if (answer === 'failed') {
+      if (unanswered >= HELD_AFTER && !transport.isOffline()) queue.hold('no_answer', contents.events)
+      return fail(name, batch, 0)
+    }
     const verdict = judge(answer, contents.events, clock, timers.nowMs())
     if ('retryAfterMs' in verdict) {
-      if (verdict.isHeld) queue.hold(contents.events)
+      if (verdict.isHeld) queue.hold('origin', contents.events)
       return fail(name, batch, verdict.retryAfterMs)
     }
     failures = 0
     // What a refusal makes of its batch is sent at once: smaller, it may fit into what is left.
-    if (answer.status === 202) pace(answer.headers.get('RateLimit'), contents.events.length)
+    if (answer.status === 202) pace(answer.header('RateLimit'), contents.events.length)
     queue.amend(name, batch, contents, verdict)
   }
 
@@ -83,21 +96,24 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
 
   async function run(): Promise<void> {
     // So that `wake` has this promise before it can be over.
-    await Promise.resolve()
+    await store.settled()
     for (let name = next(); name !== null; name = next()) {
       const [batch] = queue.read(name)
       const isUnconfirmed = batch?.handedMs !== undefined && timers.nowMs() - batch.handedMs > KEY_LIFE_MS
       if (queue.isExpired(name)) queue.dropItem(name, 'expired')
       else if (batch === undefined || isUnconfirmed) queue.dropItem(name, 'unconfirmed')
       else await send(name, batch, false)
+      await store.settled()
     }
-    running = null
   }
 
   /** Sends until nothing waits or a try fails. `now` cuts a backoff short, but not a Retry-After. */
   function wake(now = false): Promise<void> {
     if (now) retryAtMs = 0
-    return (running ??= run())
+    // What throws is something that another script has replaced. The next wake tries again.
+    return (running ??= run()
+      .catch(() => undefined)
+      .finally(() => (running = null)))
   }
 
   return { wake, send, mustWaitMs, stop: (): void => timers.clear(timer) }

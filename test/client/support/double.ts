@@ -1,6 +1,8 @@
 // A double of the service, for what the service does not do yet (`errors` in a 400, CORS, beacons) and for what it does
 // only when it is ill. It answers as contract.md says: keys first, then the body, then the limits.
 
+import { gunzipSync } from 'node:zlib'
+
 export interface SentEvent {
   readonly event_id: string
   readonly name: string
@@ -111,7 +113,7 @@ export function createDouble(options: DoubleOptions): Double {
 
   function note(url: string, init: RequestInit): Request {
     const headers = Object.fromEntries(new Headers(init.headers).entries())
-    const text = init.body as string
+    const text = typeof init.body === 'string' ? init.body : unpack(init.body as ArrayBuffer)
     const key = headers['idempotency-key'] ?? new URL(url).searchParams.get('key') ?? 'none'
     const request = {
       url,
@@ -161,6 +163,15 @@ export function createDouble(options: DoubleOptions): Double {
   }
 }
 
+/** What cannot be unpacked is no JSON. */
+function unpack(body: ArrayBuffer): string {
+  try {
+    return gunzipSync(body).toString()
+  } catch {
+    return ''
+  }
+}
+
 /** What is no JSON holds no events, and is not stored. */
 function parse(text: string): SentBody {
   try {
@@ -174,7 +185,7 @@ function parse(text: string): SentBody {
 function offences(event: SentEvent, index: number, nowMs: number): { path: string; message: string }[] {
   const path = (member: string): string => `events[${index}].${member}`
   const atMs = Date.parse(event.timestamp)
-  const tooOld = atMs < nowMs - 72 * HOUR_MS || atMs > nowMs + HOUR_MS
+  const tooOld = !(atMs >= nowMs - 72 * HOUR_MS && atMs <= nowMs + HOUR_MS)
   return [
     ...(event.properties?.bad ? [{ path: path(event.properties.bad), message: 'length must be 1 to 200' }] : []),
     ...(tooOld ? [{ path: path('timestamp'), message: 'must lie between 72 hours ago and 1 hour ahead' }] : []),

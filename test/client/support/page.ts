@@ -33,10 +33,13 @@ export function createPage(options: FakePageOptions = {}): FakePage {
   const listened = (): EventTarget => {
     const target = new EventTarget()
     return Object.assign(target, {
-      addEventListener(type: string, listener: () => void, { signal }: { signal: AbortSignal }) {
+      addEventListener(type: string, listener: () => void) {
         listening.add(type)
-        signal.addEventListener('abort', () => listening.delete(type))
-        EventTarget.prototype.addEventListener.call(target, type, listener, { signal })
+        EventTarget.prototype.addEventListener.call(target, type, listener)
+      },
+      removeEventListener(type: string, listener: () => void) {
+        listening.delete(type)
+        EventTarget.prototype.removeEventListener.call(target, type, listener)
       },
     })
   }

@@ -2,7 +2,14 @@
 
 import { createClientOn } from '../../../clients/typescript/src/client.ts'
 import type { Page, Platform } from '../../../clients/typescript/src/platform.ts'
-import type { Client, DropReason, Options, SluiceEvent, Store } from '../../../clients/typescript/src/types.ts'
+import type {
+  Client,
+  DropReason,
+  Options,
+  SluiceEvent,
+  Store,
+  SyncStore,
+} from '../../../clients/typescript/src/types.ts'
 import { ManualTimers } from '../../support/timers.ts'
 import { createDouble, type Double, type DoubleOptions } from './double.ts'
 
@@ -21,7 +28,7 @@ export interface Rig {
   readonly client: Client
   readonly timers: DatedTimers
   readonly double: Double
-  readonly store: Store
+  readonly store: SyncStore
   readonly platform: Platform
   /** Ids of all events, in order. */
   readonly tracked: string[]
@@ -39,7 +46,7 @@ export interface RigOptions extends Partial<Options> {
 }
 
 /** A store that lasts as long as the test, of at most so many characters. */
-export function mapStore(map = new Map<string, string>(), maxCharacters = Infinity): Store {
+export function mapStore(map = new Map<string, string>(), maxCharacters = Infinity): SyncStore {
   const size = (): number => [...map.values()].reduce((sum, value) => sum + value.length, 0)
   return {
     keys: () => [...map.keys()],
@@ -55,7 +62,8 @@ export function mapStore(map = new Map<string, string>(), maxCharacters = Infini
 
 export function createRig(options: RigOptions = {}): Rig {
   const { timers = new DatedTimers(), random = () => 0.5, page = null, withoutStore = false, ...rest } = options
-  const { double = createDouble({ nowMs: () => timers.nowMs(), ...rest.service }), store = mapStore(), ...given } = rest
+  const { double = createDouble({ nowMs: () => timers.nowMs(), ...rest.service }), ...given } = rest
+  const store: Store = rest.store ?? mapStore()
   const tracked: string[] = []
   const dropped: Rig['dropped'] = []
   const platform: Platform = {
@@ -82,7 +90,7 @@ export function createRig(options: RigOptions = {}): Rig {
       given.onDropped?.(reason, events)
     },
   })
-  return { client, timers, double, store, platform, tracked, dropped }
+  return { client, timers, double, store: store as SyncStore, platform, tracked, dropped }
 }
 
 export function trackMany(client: Client, count: number, properties?: Record<string, unknown>): void {
@@ -90,7 +98,7 @@ export function trackMany(client: Client, count: number, properties?: Record<str
 }
 
 /** Names of the stored batches in the store, oldest first. */
-export function waiting(store: Store): string[] {
+export function waiting(store: SyncStore): string[] {
   return store
     .keys()
     .filter((name) => name.startsWith('b'))

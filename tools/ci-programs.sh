@@ -11,7 +11,7 @@ go install "github.com/nats-io/nats-server/v2@$NATS"
 go install "github.com/tetratelabs/func-e@$FUNC_E"
 
 apt-get update -q
-apt-get install -yq --no-install-recommends ca-certificates curl prometheus-alertmanager
+apt-get install -yq --no-install-recommends ca-certificates curl prometheus-alertmanager python3 python3-venv
 
 curl -fsSLo /usr/local/bin/kubectl "https://dl.k8s.io/release/$KUBECTL/bin/linux/amd64/kubectl"
 curl -fsSL "https://dl.k8s.io/release/$KUBECTL/bin/linux/amd64/kubectl.sha256" | sed 's|$|  /usr/local/bin/kubectl|' | sha256sum --check

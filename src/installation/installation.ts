@@ -9,14 +9,13 @@ import type { BucketFacts } from '../nats/bucket.ts'
 import { connectNats } from '../nats/connection.ts'
 import { describeStored, type StoredState, storedAtMs } from '../nats/stored-state.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { judge, type Look, NOTHING, type StoreMemory } from './judge.ts'
 import { lossText, nameOf } from './loss-text.ts'
 import { claimRedis, MAX_FORMER_STREAMS, type Ownership, ownershipText } from './owner.ts'
 import {
   type InstallationRecord,
   type KnownStore,
   type KnownStores,
-  type LossKind,
-  lossOf,
   newestOf,
   newestStores,
   STORE_NAMES,
@@ -27,8 +26,6 @@ import { countPartitions, readFromBucket, readFromRedis, writeToBucket, writeToR
 
 const TICK_MS = 1000
 const CHECK_INTERVAL_MS = 10_000
-/** A server that is cut off from the others, or has just started, may answer for this long with less than there is. */
-const MISSING_FOR_MS = 15_000
 const WRITE_INTERVAL_MS = 60_000
 /** How long a start waits for the number of partitions. */
 const START_MS = 2000
@@ -53,10 +50,7 @@ export class Installation {
   /** Losses reported by this process, by store. */
   readonly losses: Record<StoreName, number> = { stream: 0, apps: 0, counts: 0 }
   readonly #options: InstallationOptions
-  #known: KnownStores = {}
-  /** The generation whose loss was reported, and that stays the known one until there is another. */
-  readonly #reported = new Map<StoreName, number>()
-  readonly #missingSinceMs = new Map<StoreName, number>()
+  readonly #memories: Record<StoreName, StoreMemory> = { stream: NOTHING, apps: NOTHING, counts: NOTHING }
   #timer: Timer | null = null
   #checking: Promise<unknown> = Promise.resolve()
   #isChecking = false
@@ -113,6 +107,11 @@ export class Installation {
     return `${nameOf('apps')} ${what}, and had ${known.messages} records before: bring them back with sluice apps import, or say sluice apps adopt-empty where it is meant`
   }
 
+  get #known(): KnownStores {
+    const { stream, apps, counts } = this.#memories
+    return { stream: stream.known, apps: apps.known, counts: counts.known }
+  }
+
   /** null: checked, or NATS does not answer. */
   async #checkOnce(nats: NatsAccess): Promise<string | null> {
     try {
@@ -148,7 +147,8 @@ export class Installation {
     for (const copy of copies) this.#comparePartitions(copy?.partitions ?? null)
     if (shared.record === null) this.#comparePartitions(await countPartitions(connection, partitions))
     const others = newestStores(...copies.map((copy) => copy?.stores))
-    for (const [at, name] of names.entries()) await this.#compare(connection, name, seen[at], others[name])
+    for (const [at, name] of names.entries())
+      await this.#compare(connection, name, { seen: seen[at], others: others[name] })
     const record: InstallationRecord = {
       v: 1,
       writtenAtMs: timers.nowMs(),
@@ -195,61 +195,27 @@ export class Installation {
   }
 
   /** Reports a loss once, and remembers what is there now. */
-  async #compare(
-    connection: NatsConnection,
-    name: StoreName,
-    seen: StoredState | null,
-    others: KnownStore | undefined,
-  ): Promise<void> {
-    const nowMs = this.#options.timers.nowMs()
-    const known = this.#known[name] ?? others
-    if (known === undefined) return this.#remember(name, seen, nowMs)
-    const loss = lossOf(name, known, seen, nowMs) ?? (await this.#overwritten(connection, name, known, seen))
-    const mayReturn = loss === 'shorter' || loss === 'absent'
-    if (!mayReturn) this.#missingSinceMs.delete(name)
-    if (loss === null) {
-      const isSame = seen?.createdAt === known.createdAt
-      return this.#remember(name, seen, isSame ? (newestOf(known, others)?.generation ?? 0) : nowMs)
-    }
-    if (mayReturn && !this.#isMissingForLong(name)) return
-    if (this.#reported.get(name) !== known.generation) {
-      this.losses[name]++
-      this.#options.onLoss(name, lossText(name, loss, known, seen))
-    }
-    this.#reported.set(name, known.generation)
-    if (others !== undefined && others !== known && lossOf(name, others, seen, nowMs) === null)
-      return this.#remember(name, seen, others.generation)
-    // App records are used again once somebody has brought them back, or has said that none is meant.
-    if (name === 'apps' && (loss === 'new' || loss === 'emptied')) return
-    this.#remember(name, seen, Math.max(nowMs, known.generation + 1, (others?.generation ?? 0) + 1))
+  async #compare(connection: NatsConnection, name: StoreName, { seen, others }: Pick<Look, 'seen' | 'others'>) {
+    const { timers, onLoss } = this.#options
+    const known = this.#memories[name].known ?? others
+    const isOverwritten = name === 'stream' && (await isOtherMessage(connection, seen, known))
+    const look = { seen, others, isOverwritten, nowMs: timers.nowMs(), atMs: timers.monotonicMs() }
+    const { memory, loss } = judge(name, this.#memories[name], look)
+    this.#memories[name] = memory
+    if (loss === null || known === undefined) return
+    this.losses[name]++
+    onLoss(name, lossText(name, loss, known, seen))
   }
+}
 
-  /** Whether another message has the number of the last one that was known. A bucket's entries are replaced anyway. */
-  async #overwritten(
-    connection: NatsConnection,
-    name: StoreName,
-    { createdAt, lastSequence, lastAtMs }: KnownStore,
-    seen: StoredState | null,
-  ): Promise<LossKind | null> {
-    if (name !== 'stream' || lastAtMs === null) return null
-    if (seen?.createdAt !== createdAt || seen.firstSequence > lastSequence) return null
-    const isLast = seen.lastSequence === lastSequence
-    const atMs = isLast ? seen.lastAtMs : await storedAtMs(connection, STREAM_OF[name], lastSequence)
-    return atMs === null || atMs === lastAtMs ? null : 'overwritten'
-  }
-
-  #isMissingForLong(name: StoreName): boolean {
-    const atMs = this.#options.timers.monotonicMs()
-    const sinceMs = this.#missingSinceMs.get(name) ?? atMs
-    this.#missingSinceMs.set(name, sinceMs)
-    return atMs - sinceMs >= MISSING_FOR_MS
-  }
-
-  #remember(name: StoreName, seen: StoredState | null, generation: number): void {
-    if (seen === null) return
-    this.#missingSinceMs.delete(name)
-    this.#known = { ...this.#known, [name]: { ...seen, generation } }
-  }
+/** Whether another message has the number of the last one that was known. A bucket's entries are replaced anyway. */
+async function isOtherMessage(connection: NatsConnection, seen: StoredState | null, known?: KnownStore) {
+  if (known === undefined || known.lastAtMs === null || seen?.createdAt !== known.createdAt) return false
+  const { lastSequence, lastAtMs } = known
+  if (seen.firstSequence > lastSequence || seen.lastSequence < lastSequence) return false
+  const isLast = seen.lastSequence === lastSequence
+  const atMs = isLast ? seen.lastAtMs : await storedAtMs(connection, STREAM_OF.stream, lastSequence)
+  return atMs !== null && atMs !== lastAtMs
 }
 
 /** The copy in NATS is written at each change of what is there, and each minute. */

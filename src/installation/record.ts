@@ -19,7 +19,7 @@ export interface KnownStore extends StoredState {
   readonly generation: number
 }
 
-export type KnownStores = Readonly<Partial<Record<StoreName, KnownStore>>>
+export type KnownStores = Readonly<Partial<Record<StoreName, KnownStore | undefined>>>
 
 export interface InstallationRecord {
   readonly v: 1

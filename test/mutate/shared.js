@@ -283,7 +283,7 @@ export const SHARED_MODE = [
     bug: 'messages with the numbers of lost ones are taken for them',
     file: INSTALLATION,
     find: 'return atMs !== null && atMs !== lastAtMs',
-    replace: 'return atMs !== null && atMs < 0',
+    replace: 'return atMs !== null && atMs + lastAtMs < 0',
     tests: ['simulate losses 200'],
   },
   {

@@ -1,0 +1,215 @@
+// What a page asks for beside delivery: users, properties of each event, page views, sizes and delays, debug.
+
+import { describe, expect, it, vi } from 'vitest'
+import { createPage, type FakePage } from './support/page.ts'
+import { createRig, DatedTimers, mapStore, type Rig, trackMany } from './support/rig.ts'
+
+const SECOND_MS = 1000
+
+/** Events as they are stored, in order. */
+function storedEvents({ double }: Rig): Record<string, unknown>[] {
+  return [...double.stored.values()].flatMap(({ events }) => events) as unknown as Record<string, unknown>[]
+}
+
+describe('users', () => {
+  it('identify, register and unregister hold for each later event, where the call names nothing else', async () => {
+    const rig = createRig()
+    const { client } = rig
+    const registered = { plan: 'yearly', source: 'search' }
+    client.track('before')
+    client.register(registered)
+    registered.plan = 'monthly'
+    client.identify('user')
+    client.screen('start')
+    client.track('own', { plan: 'free' }, { user_id: 'other' })
+    client.unregister('plan', 'source')
+    client.revenue('purchase', { amount: 1 })
+    await client.flush()
+    expect(storedEvents(rig).map(({ name, user_id, properties }) => ({ name, user_id, properties }))).toEqual([
+      { name: 'before', user_id: undefined, properties: undefined },
+      { name: 'start', user_id: 'user', properties: { plan: 'yearly', source: 'search' } },
+      { name: 'own', user_id: 'other', properties: { plan: 'free', source: 'search' } },
+      { name: 'purchase', user_id: 'user', properties: undefined },
+    ])
+  })
+
+  it('reset forgets the user, the registered properties and all ids', async () => {
+    const store = mapStore()
+    const rig = createRig({ store, persist: true })
+    const { client } = rig
+    client.identify('user')
+    client.register({ plan: 'yearly' })
+    client.track('before')
+    client.reset()
+    expect([store.get('traits'), store.get('identity')]).toEqual([null, null])
+    client.track('after')
+    await client.flush()
+    const [before, after] = storedEvents(rig)
+    expect(after['user_id']).toBeUndefined()
+    expect(after['properties']).toBeUndefined()
+    for (const id of ['hashed_daily_id', 'hashed_monthly_id', 'hashed_retention_id', 'session_id'])
+      expect(after[id]).not.toBe(before[id])
+  })
+
+  it.each([
+    [true, 'user', { plan: 'yearly' }],
+    [false, undefined, undefined],
+  ])('persist %s: a later page sends user %s', async (persist, user_id, properties) => {
+    const store = mapStore()
+    const first = createRig({ store, persist, consent: 'pending' })
+    first.client.identify('user')
+    first.client.register({ plan: 'yearly' })
+    expect(store.keys()).toEqual([])
+    first.client.optIn()
+    await first.client.close()
+    const next = createRig({ store, persist })
+    next.client.track('visit')
+    await next.client.flush()
+    const [event] = storedEvents(next)
+    expect(event['user_id']).toBe(user_id)
+    expect(event['properties']).toEqual(properties)
+  })
+
+  it('what has no JSON is not registered, and spoils no event', async () => {
+    const rig = createRig()
+    rig.client.register({ count: 1n })
+    rig.client.track('visit')
+    await rig.client.flush()
+    expect(storedEvents(rig)).toHaveLength(1)
+    expect(rig.dropped).toEqual([])
+  })
+
+  it('what throws when it is read costs its own event alone', async () => {
+    const rig = createRig()
+    const hostile = Object.defineProperty({}, 'name', {
+      enumerable: true,
+      get: () => {
+        throw new Error('of the page')
+      },
+    })
+    rig.client.track('hostile', hostile)
+    rig.client.screen('hostile', hostile)
+    rig.client.track('visit')
+    await rig.client.flush()
+    expect(storedEvents(rig).map(({ name }) => name)).toEqual(['visit'])
+    expect(rig.dropped.map(({ reason }) => reason)).toEqual(['invalid', 'invalid'])
+  })
+})
+
+describe('batches', () => {
+  it('have as many events as batchSize says, and wait as long as flushIntervalMs', async () => {
+    const { client, timers, double } = createRig({ batchSize: 10, flushIntervalMs: 500 })
+    trackMany(client, 25)
+    await timers.pass(499)
+    expect(double.requests.map(({ body }) => body.events.length)).toEqual([10, 10])
+    await timers.pass(1)
+    expect(double.requests.map(({ body }) => body.events.length)).toEqual([10, 10, 5])
+  })
+
+  it.each([NaN, -1, 1e9, '5' as unknown as number])(
+    'are as by default or as near as may be where both are %s',
+    async (value) => {
+      const { client, timers, double } = createRig({ batchSize: value, flushIntervalMs: value })
+      trackMany(client, 100)
+      await timers.pass(60 * SECOND_MS)
+      expect(double.storedIds()).toHaveLength(100)
+    },
+  )
+})
+
+describe('page views', () => {
+  /** A page with an address and a history. */
+  function createShop(): FakePage & { go(path: string, hash?: string): void; history: History } {
+    const page = createPage()
+    const location = { pathname: '/', hash: '' }
+    const set = (_state: unknown, _unused: string, path: string): void => void (location.pathname = path.split('?')[0])
+    const history = { pushState: set, replaceState: set } as unknown as History
+    Object.assign(page.window, { location, history })
+    Object.assign(page.document, { title: 'Shop', referrer: 'https://search.example.com/find?q=secret' })
+    return Object.assign(page, {
+      history,
+      go(path: string, hash = '') {
+        Object.assign(location, { pathname: path, hash })
+        page.fire('window', 'popstate')
+      },
+    })
+  }
+
+  it('are told at the start and for each new path, once, whoever changes it, without what follows the ?', async () => {
+    const page = createShop()
+    const rig = createRig({ page, pageViews: true })
+    const { timers, client } = rig
+    const push = page.history.pushState
+    push.call(page.history, null, '', '/shoes?token=secret')
+    await timers.pass(1)
+    page.history.replaceState(null, '', '/shoes?size=40')
+    await timers.pass(1)
+    page.history.pushState(null, '', '/redirect')
+    page.history.pushState(null, '', '/cart')
+    Object.assign(page.document, { title: 'Cart' })
+    await timers.pass(1)
+    page.go('/cart', '#top')
+    await timers.pass(1)
+    page.go('/cart', '#/pay?card=secret')
+    await timers.pass(1)
+    page.fire('window', 'pageshow', { persisted: true })
+    await client.flush()
+    expect(storedEvents(rig).map(({ type, name, properties }) => [type, name, properties])).toEqual([
+      ['screen', '/', { title: 'Shop', referrer: 'https://search.example.com/find' }],
+      ['screen', '/shoes', { title: 'Shop', referrer: '/' }],
+      ['screen', '/cart', { title: 'Cart', referrer: '/shoes' }],
+      ['screen', '/cart#/pay', { title: 'Cart', referrer: '/cart' }],
+      ['screen', '/cart#/pay', { title: 'Cart', referrer: '/cart#/pay' }],
+    ])
+    expect(JSON.stringify(storedEvents(rig))).not.toContain('secret')
+  })
+
+  it('end with the client, and leave the history as it was', async () => {
+    const page = createShop()
+    const { pushState, replaceState } = page.history
+    const rig = createRig({ page, pageViews: true })
+    expect(page.history.pushState).not.toBe(pushState)
+    await rig.client.close()
+    expect(page.history).toEqual({ pushState, replaceState })
+    page.go('/late')
+    await rig.timers.pass(SECOND_MS)
+    expect(rig.dropped).toEqual([])
+  })
+
+  it('are told by nobody who has not asked for them', async () => {
+    const page = createShop()
+    const rig = createRig({ page })
+    page.history.pushState(null, '', '/shoes')
+    await rig.timers.pass(60 * SECOND_MS)
+    expect(rig.double.requests).toEqual([])
+  })
+})
+
+describe('debug', () => {
+  it('says what is taken, sent, answered, kept and dropped, and changes nothing', async () => {
+    const lines: string[] = []
+    vi.stubGlobal('console', { ...console, debug: (text: string) => lines.push(text) })
+    const rig = createRig({ debug: true, timers: new DatedTimers() })
+    const { client, timers, double } = rig
+    double.behave('answer', 'unreachable', 'unreachable', { status: 401 })
+    client.track('first')
+    await client.flush()
+    client.track('second')
+    await timers.pass(60 * SECOND_MS)
+    expect(lines).toEqual([
+      'sluice: took track first',
+      'sluice: sends a batch',
+      'sluice: the answer is 202',
+      'sluice: took track second',
+      'sluice: sends a batch',
+      'sluice: no answer came',
+      'sluice: sends a batch',
+      'sluice: no answer came',
+      'sluice: keeps 1 events: no_answer',
+      'sluice: sends a batch',
+      'sluice: the answer is 401',
+      'sluice: dropped 1 events: unauthorized',
+    ])
+    expect(rig.dropped).toMatchObject([{ reason: 'unauthorized', names: ['second'] }])
+  })
+})

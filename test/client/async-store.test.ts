@@ -122,6 +122,19 @@ describe('an asynchronous store', () => {
     if (what !== 'gives nonsense') expect(dropped).toMatchObject([{ reason: 'closed', names: ['late'] }])
   })
 
+  it('that did not answer once is asked no more', async () => {
+    const timers = new DatedTimers()
+    let calls = 0
+    const set = (): Promise<never> => (calls++, never())
+    const { client, double } = createRig({ timers, store: { ...slowStore(timers).store, set } })
+    for (let round = 0; round < 5; round++) {
+      client.track('signup')
+      await timers.pass(30 * SECOND_MS)
+    }
+    expect(double.storedIds()).toHaveLength(5)
+    expect(calls).toBe(1)
+  })
+
   it('that is not read yet keeps a thousand events waiting, and reports those beyond', async () => {
     const timers = new DatedTimers()
     const { client, dropped, double } = createRig({ timers, store: slowStore(timers).store })

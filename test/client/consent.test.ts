@@ -101,6 +101,8 @@ describe('consent', () => {
     first.client.track('waits')
     await timers.pass(5000)
     expect(store.keys()).toContain('traits')
+    // It waits for the lease of the first.
+    void second.client.flush()
     first.client.optOut()
     for (const { client } of [first, second]) {
       client.track('late')

@@ -99,7 +99,9 @@ beforeAll(async () => {
   await new Promise<void>((done) => void server.listen(0, '127.0.0.1', done))
 })
 
-afterAll(() => void server.close().closeAllConnections())
+afterAll(() => {
+  server.close().closeAllConnections()
+})
 
 async function run(page: string, at: number, { before = '', after = '' }: Example): Promise<SentEvent[]> {
   const snippets = Array.from(

@@ -173,6 +173,37 @@ describe('a machine that slept while a request was under way', () => {
   })
 })
 
+describe('a clock that was corrected', () => {
+  it('stays so after an answer that was read late', async () => {
+    const store = mapStore()
+    const timers = new DatedTimers()
+    const { client, double } = createRig({ store, timers, service: { aheadMs: 10 * MINUTE_MS } })
+    client.track('first')
+    await timers.pass(3 * SECOND_MS)
+    expect(store.get('clock')).toBe(String(10 * MINUTE_MS))
+    const { fetch } = double
+    let wake = (): void => {}
+    const late = createRig({
+      store,
+      timers,
+      double: {
+        ...double,
+        fetch: async (url, init) => {
+          const answer = await fetch(url, init)
+          await new Promise<void>((resolve) => void (wake = resolve))
+          return answer
+        },
+      },
+    })
+    late.client.track('second')
+    await timers.pass(3 * SECOND_MS)
+    timers.block(20 * MINUTE_MS)
+    wake()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(store.get('clock')).toBe(String(10 * MINUTE_MS))
+  })
+})
+
 describe('what never gets an answer', () => {
   it('is told of from the second try in a row on, and stays', async () => {
     const held: string[] = []

@@ -33,7 +33,7 @@ export function createClock(store: SyncStore) {
       const tookMs = answeredMs - sentMs
       if (tookMs < 0 || tookMs > MAX_ROUND_TRIP_MS) return
       const offMs = Math.round(dateMs - (sentMs + answeredMs) / 2)
-      if (Math.abs(offMs) > TOLERANCE_MS + tookMs / 2) store.set('clock', String(offMs))
+      if (Math.abs(offMs) > TOLERANCE_MS) store.set('clock', String(offMs))
       else if (correctionMs() !== 0) store.remove('clock')
     },
   }

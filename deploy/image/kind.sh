@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The local overlay under a real kubelet: deploy/image/kind.sh IMAGE. Wants docker, kind and kubectl; leaves no cluster behind.
-# It was written for CI, and has not been run elsewhere.
+# Both overlays under real kubelets: deploy/image/kind.sh IMAGE. Wants docker, kind, kubectl and Node; leaves no cluster behind.
+# It was written for CI, and has not been run elsewhere; its last part was, on another cluster.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -9,7 +9,12 @@ wanted=sluice:$(node -p 'require("./package.json").version')
 cluster=sluice-try-$$
 trap 'kind delete cluster --name "$cluster"' EXIT
 
-kind create cluster --name "$cluster" --wait 120s
+# Three machines for the three servers of NATS.
+kind create cluster --name "$cluster" --wait 120s --config - << 'M'
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+nodes: [{ role: control-plane }, { role: worker }, { role: worker }, { role: worker }]
+M
 docker tag "$image" "$wanted"
 kind load docker-image "$wanted" --name "$cluster"
 kubectl apply -k deploy/overlays/local
@@ -38,4 +43,8 @@ in_time deployment/sluice
 stored=$(kubectl -n sluice exec deploy/sluice -- sluice tail --from-start --no-follow --records | wc -l)
 [ "$stored" -ge 2 ] || { echo "$stored of 2 batches are stored"; exit 1; }
 kubectl -n sluice exec deploy/sluice -- sluice check
+
+# Production, while things happen to it.
+kubectl delete -k deploy/overlays/local --wait
+load/kubernetes/main.sh rollout force drain-machine nats-leader redis spool-on nats-away-with-spool drain-volume spool-off
 echo 'all is well'

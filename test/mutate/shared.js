@@ -524,8 +524,8 @@ export const SHARED_MODE = [
     name: 'sp6',
     bug: 'what a spool has sent is let go of before the audit counts it',
     file: 'queue/spool/cursor-keeper.ts',
-    find: '    return syncMs() === 0 && uncountedSinceMs() === Number.POSITIVE_INFINITY\n',
-    replace: '    void uncountedSinceMs\n    return syncMs() === 0\n',
+    find: 'Math.min(nowMs - keptMs(syncMs()), Math.max(uncountedSinceMs() - 1, nowMs - MAX_UNCOUNTED_MS))',
+    replace: 'Math.min(nowMs - keptMs(syncMs()), Math.max(uncountedSinceMs() - 1, nowMs))',
     tests: ['test/unit/queue/spool/cursor-keeper.test.ts', SPOOL_HISTORIES],
   },
   {

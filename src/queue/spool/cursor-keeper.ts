@@ -9,11 +9,14 @@ import type { Disk } from '../journal/disk.ts'
 import type { Journal } from '../journal/journal.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
 import type { DamagedSegments } from './damaged-segments.ts'
-import { type Kept, KeptBatches } from './kept-batches.ts'
+import { KeptBatches } from './kept-batches.ts'
 import { type SpoolCursor, writeCursor } from './spool-cursor.ts'
 
 /** Between two writings, but for what has to be reserved. */
 const SAVE_MS = 1000
+
+/** Between two new segments for what is kept of the one before, so that batches that come now and then make few. */
+const RENEW_MS = 10_000
 
 /** So long the audit is waited for. It takes a minute or two, and what is kept takes room in the spool. */
 const MAX_UNCOUNTED_MS = 3_600_000
@@ -34,8 +37,6 @@ export interface CursorKeeperParts {
   readonly disk: Disk
   readonly timers: Pick<Timers, 'monotonicMs'>
   readonly cursor: SpoolCursor
-  /** What an earlier process has sent and kept. */
-  readonly keptBefore: Pick<Kept, 'batches' | 'bytes'>
   /** When NATS syncs what it acknowledges: after so long at the most; 0: before. */
   readonly syncMs: () => number
   /** When the oldest was sent that counts for the limits by the spool alone, by the monotonic clock; infinite: none does. */
@@ -55,6 +56,7 @@ export class CursorKeeper {
   #readEnd: JournalPosition
   #busy: Promise<void> | null = null
   #savedAtMs = Number.NEGATIVE_INFINITY
+  #renewedAtMs = Number.NEGATIVE_INFINITY
   /** NATS has lost what it acknowledged. */
   hasLost = false
   /** Questions in a row. */
@@ -66,7 +68,7 @@ export class CursorKeeper {
     this.#onEnd = onEnd
     this.#cursor = this.#saved = parts.cursor
     this.#readEnd = parts.cursor.sent
-    this.kept = new KeptBatches(parts.timers, parts.cursor, parts.keptBefore)
+    this.kept = new KeptBatches(parts.timers, parts.cursor)
   }
 
   get isBusy(): boolean {
@@ -89,12 +91,8 @@ export class CursorKeeper {
 
   /** Nothing is left to send or to keep. */
   get isEmpty(): boolean {
-    return this.#busy === null && this.#hasNothing()
-  }
-
-  #hasNothing(): boolean {
     const { sent } = this.#cursor
-    return comparePositions(this.#saved.released, sent) === 0 && sent.offset === 0
+    return this.#busy === null && comparePositions(this.#saved.released, sent) === 0 && sent.offset === 0
   }
 
   isAllSent(): boolean {
@@ -132,13 +130,16 @@ export class CursorKeeper {
   }
 
   async #look(connection: NatsConnection | null): Promise<void> {
-    if (connection !== null && !this.kept.isEmpty)
-      await this.#release(connection).then(() => (this.#unanswered = 0), this.#notAnswered)
+    if (connection !== null) await this.#release(connection).then(() => (this.#unanswered = 0), this.#notAnswered)
     const isMoved = comparePositions(this.#cursor.sent, this.#saved.sent) > 0
     const isReleased = comparePositions(this.#cursor.released, this.#saved.released) > 0
-    // Where nothing is left, the last segment goes.
-    const isOver = this.isAllSent() && this.kept.isEmpty && !this.#hasNothing()
-    if (!this.hasLost && (isMoved || isReleased || isOver)) await this.#write()
+    if (!this.hasLost && (isMoved || isReleased || this.#isOver)) await this.#write()
+  }
+
+  /** All is sent: a segment to which nothing is added can be let go of as a whole. */
+  get #isOver(): boolean {
+    const isRare = this.#parts.timers.monotonicMs() - this.#renewedAtMs >= RENEW_MS
+    return isRare && this.isAllSent() && this.#parts.journal.position().offset > 0
   }
 
   /** Asked again with the next look: what NATS does not say for long is told. */
@@ -170,54 +171,37 @@ export class CursorKeeper {
   }
 
   async #write(): Promise<void> {
-    const { directory, disk, journal, damaged } = this.#parts
-    const { sent } = this.#cursor
-    const reserved = later(this.#cursor.reserved, later(this.#readEnd, sent))
-    const keepsNone = this.#keepsNone
-    const released = keepsNone || this.kept.isEmpty ? sent : this.#cursor.released
+    const { directory, disk, journal, damaged, timers } = this.#parts
+    const segment = this.#isOver ? await journal.renew() : null
+    if (segment !== null) {
+      this.#renewedAtMs = timers.monotonicMs()
+      this.move({ segment, offset: 0 })
+    }
+    this.kept.close()
     const { witness, sequences } = this.kept
-    const cursor = { ...this.#cursor, released, reserved, witness, sequences }
+    const cursor = { ...this.#cursor, reserved: later(this.reserved, this.#readEnd), witness, sequences }
     await writeCursor(directory, cursor, disk)
     this.#saved = cursor
-    this.#cursor = { ...this.#cursor, released, reserved }
-    this.kept.close(sent)
-    // What else is kept now was acknowledged during the writing.
-    if (keepsNone) this.kept.releaseUpTo(sent)
-    await journal.removeBefore(released.segment, damaged.setAside)
-    if (this.isAllSent() && comparePositions(released, this.#cursor.sent) === 0) await this.#renew()
+    this.#cursor = { ...this.#cursor, reserved: cursor.reserved }
+    await journal.removeBefore(cursor.released.segment, damaged.setAside)
   }
 
-  /** NATS has synced what it acknowledged, and a next process need not count it. */
-  get #keepsNone(): boolean {
-    const { syncMs, uncountedSinceMs } = this.#parts
-    return syncMs() === 0 && uncountedSinceMs() === Number.POSITIVE_INFINITY
-  }
-
-  /** Nothing is left: a new segment, so that nothing of the old one stays on the disk. */
-  async #renew(): Promise<void> {
-    const { journal, directory, disk, damaged } = this.#parts
-    if (journal.position().offset === 0) return
-    const segment = await journal.renew()
-    if (segment === null) return
-    const start = { segment, offset: 0 }
-    const cursor = { ...this.#cursor, released: start, sent: start, reserved: start, witness: null }
-    await writeCursor(directory, cursor, disk)
-    this.#cursor = this.#saved = cursor
-    await journal.removeBefore(segment, damaged.setAside)
-  }
-
-  /** Sees at once whether NATS has lost the end of its stream, and lets go of what is kept for long enough, counted and there. */
+  /** Sees at once whether NATS has lost the end of its stream, and lets go of segments that are sent, kept for long enough, counted and there. */
   async #release(connection: NatsConnection): Promise<void> {
     const { witness } = this.kept
     if (witness !== null && !(await this.kept.isThere({ witness }, connection))) this.hasLost = true
     const { syncMs, uncountedSinceMs, timers } = this.#parts
     const nowMs = timers.monotonicMs()
     const untilMs = Math.min(nowMs - keptMs(syncMs()), Math.max(uncountedSinceMs() - 1, nowMs - MAX_UNCOUNTED_MS))
-    for (let due = this.kept.due(untilMs); due !== null && !this.hasLost; due = this.kept.due(untilMs)) {
-      if (await this.kept.isThere(due, connection)) {
-        this.kept.releaseUpTo(due.end)
-        this.#cursor = { ...this.#cursor, released: due.end }
-      } else this.hasLost = true
+    const { sent } = this.#cursor
+    while (!this.hasLost && this.#cursor.released.segment < sent.segment) {
+      const { segment } = this.#cursor.released
+      const due = this.kept.due(segment, untilMs)
+      if (due === null) return
+      for (const group of due) if (!(await this.kept.isThere(group, connection))) return void (this.hasLost = true)
+      this.kept.release(segment)
+      const next = Math.min(this.kept.firstSegment, sent.segment)
+      this.#cursor = { ...this.#cursor, released: { segment: next, offset: 0 } }
     }
   }
 }

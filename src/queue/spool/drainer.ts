@@ -10,7 +10,6 @@ import type { StreamPublisher } from '../stream/publisher.ts'
 import { getFromLeader } from '../stream/read/stream-message.ts'
 import { CursorKeeper, type CursorKeeperParts } from './cursor-keeper.ts'
 import { DrainWindow } from './drain-window.ts'
-import type { Kept } from './kept-batches.ts'
 import { type Item, ReadAhead, type ReadAheadParts } from './read-ahead.ts'
 import { holds, Settler } from './settler.ts'
 import { readSpool, type SpooledRecord } from './spool-records.ts'
@@ -32,7 +31,7 @@ export interface DrainerParts extends CursorKeeperParts, ReadAheadParts {
   /** It was sent, and NATS may have lost it: it counts again. */
   readonly onKept: (record: SpooledRecord) => void
   /** These were sent, and NATS may have lost them. */
-  readonly onTakenBack: (lost: Pick<Kept, 'batches' | 'bytes'>) => void
+  readonly onTakenBack: (lost: { readonly batches: number; readonly bytes: number }) => void
   readonly onNotice: OnNotice
 }
 
@@ -42,8 +41,8 @@ export class Drainer {
   readonly #keeper: CursorKeeper
   readonly #ahead: ReadAhead
   readonly #window = new DrainWindow()
-  /** Up to where what NATS has lost counts again; null: NATS has lost nothing. */
-  #countedEnd: JournalPosition | null = null
+  /** What NATS may have lost and counts again, as far as it was read; null: NATS has lost nothing. */
+  #lost: { end: JournalPosition; batches: number; bytes: number } | null = null
   #isSettling = false
   #isRewinding = false
   #resumeAtMs = Number.NEGATIVE_INFINITY
@@ -268,20 +267,24 @@ export class Drainer {
     const { journalDirectory: directory, disk, onDamage, onKept } = this.#parts
     const { sent: until, reserved, released, kept } = this.#keeper
     this.#isRewinding = true
+    // Where an earlier try could not read on, so that nothing counts twice.
+    const lost = (this.#lost ??= { end: released, batches: 0, bytes: 0 })
+    const count = (record: SpooledRecord): void => {
+      lost.end = record.end
+      lost.batches += 1
+      lost.bytes += record.line.length
+      onKept(record)
+    }
     try {
-      // Where an earlier try could not read on, so that nothing counts twice.
-      await readSpool({ directory, disk, onDamage, from: this.#countedEnd ?? released, until }, (record) => {
-        this.#countedEnd = record.end
-        onKept(record)
-      })
+      await readSpool({ directory, disk, onDamage, from: lost.end, until }, count)
     } catch (error) {
       this.#isRewinding = false
       this.#pause(REFUSED_RETRY_MS)
       return this.#setProblem(`its journal cannot be read: ${errorMessage(error)}`)
     }
-    for (const { record } of this.#ahead.in('done')) onKept(record)
-    this.#countedEnd = null
-    const lost = kept.takeAll()
+    for (const { record } of this.#ahead.in('done')) count(record)
+    this.#lost = null
+    kept.clear()
     await this.#ahead.restart(this.#keeper.rewind(), reserved)
     this.#isRewinding = false
     this.#settler.forget()

@@ -5,11 +5,11 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from '../../lib/errors.ts'
 import { realDisk } from '../journal/disk.ts'
-import { comparePositions, type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
+import { type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
 import { damagedDirectory } from './damaged-segments.ts'
 import { readCursor } from './spool-cursor.ts'
 import type { SpoolContents } from './spool-log.ts'
-import { readPieces, readSpool } from './spool-records.ts'
+import { readFolder, readPieces } from './spool-records.ts'
 
 const BEGINNING: JournalPosition = { segment: 0, offset: 0 }
 const OF_A_WORKER = /^worker-\d+$/
@@ -61,12 +61,11 @@ export async function strandedSpools(directory: string, processes: number): Prom
 export async function readProgress(directory: string): Promise<{
   readonly sent: JournalPosition
   readonly released: JournalPosition
-  readonly cursor: 'read' | 'damaged' | 'lost'
+  readonly state: 'read' | 'damaged' | 'lost'
 }> {
   const cursor = await readCursor(directory, realDisk)
-  if (cursor === null) return { sent: BEGINNING, released: BEGINNING, cursor: 'lost' }
-  if (cursor === 'damaged') return { sent: BEGINNING, released: BEGINNING, cursor }
-  return { sent: cursor.sent, released: cursor.released, cursor: 'read' }
+  if (cursor === null || cursor === 'damaged') return { sent: BEGINNING, released: BEGINNING, state: cursor ?? 'lost' }
+  return { sent: cursor.sent, released: cursor.released, state: 'read' }
 }
 
 /** The journal of one machine has the same files. What sends a spool would pass over its records and remove them. */
@@ -82,9 +81,9 @@ export async function holdsOtherJournal(directory: string): Promise<boolean> {
 /** Rejects where it cannot be read, with a StartError where it holds files and none of a spool. */
 export async function inspectSpool(directory: string): Promise<SpoolInspection> {
   const journal = journalDirectory(directory)
-  const { sent, released, cursor } = await readProgress(directory)
+  const cursor = await readProgress(directory)
   const names = await readdir(directory)
-  if (cursor === 'lost' && names.length > 0 && !isThere(journal)) {
+  if (cursor.state === 'lost' && names.length > 0 && !isThere(journal)) {
     const [worker] = await spoolFolders(directory)
     throw new StartError(
       worker === undefined
@@ -93,28 +92,21 @@ export async function inspectSpool(directory: string): Promise<SpoolInspection> 
     )
   }
   const apps = new Map<string, { batches: number; events: number }>()
-  let [records, keptBatches, batches, bytes] = [0, 0, 0, 0]
-  let oldestAtMs: number | null = null
   let isDamaged = (await listSegments(damagedDirectory(directory))).length > 0
   const onDamage = (): void => void (isDamaged = true)
-  const range = { directory: journal, from: BEGINNING, until: null, disk: realDisk, onDamage }
-  await readSpool(range, ({ start, head, line }) => {
-    records += 1
-    if (comparePositions(start, sent) < 0) {
-      if (comparePositions(start, released) >= 0) keptBatches += 1
-      return
-    }
-    batches += 1
-    bytes += line.length
-    oldestAtMs ??= head.receivedAtMs
-    const app = apps.get(head.appId) ?? { batches: 0, events: 0 }
-    apps.set(head.appId, app)
-    app.batches += 1
-    app.events += head.events
-  })
-  if (records === 0 && (await holdsOtherJournal(directory)))
+  const { unsent, keptBatches } = await readFolder(
+    { directory, cursor, disk: realDisk, onDamage },
+    ({ head }, isSent) => {
+      if (isSent) return
+      const app = apps.get(head.appId) ?? { batches: 0, events: 0 }
+      apps.set(head.appId, app)
+      app.batches += 1
+      app.events += head.events
+    },
+  )
+  if (unsent.batches + keptBatches === 0 && (await holdsOtherJournal(directory)))
     throw new StartError(`${directory} is no spool: its journal has no batch of one`)
-  return { unsent: { batches, bytes, oldestAtMs }, keptBatches, apps, isDamaged }
+  return { unsent, keptBatches, apps, isDamaged }
 }
 
 /** A crash may leave what ends with .new. */

@@ -1,11 +1,11 @@
-// What was sent and is kept until NATS must have synced it and the audit counts it: groups in the order of the journal, each with the last of its messages,
-// which is gone where NATS has lost the end of its stream.
+// What was sent and is kept until NATS must have synced it and the audit counts it: the newest message of each second of sending, which is
+// gone where NATS has lost the end of its stream. A segment is let go of as a whole.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { partitionOf } from '../../contract/partition.ts'
 import type { Timers } from '../../lib/timers.ts'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
-import { comparePositions, type JournalPosition } from '../journal/segments.ts'
+import { comparePositions } from '../journal/segments.ts'
 import { getFromLeader } from '../stream/read/stream-message.ts'
 import { describeStream, ID_HEADER } from '../stream/stream.ts'
 import type { SpoolCursor, Witness } from './spool-cursor.ts'
@@ -14,80 +14,76 @@ import type { SpooledRecord } from './spool-records.ts'
 /** More are joined, so that a long drain takes no memory. */
 const MAX_GROUPS = 1000
 
-export interface Kept {
-  readonly end: JournalPosition
+interface Group {
+  /** The first of which it has a batch. */
+  readonly segment: number
+  /** null: an earlier process has not said which. */
   readonly witness: Witness | null
   readonly atMs: number
-  readonly batches: number
-  readonly bytes: number
-}
-
-interface Pending extends Witness {
-  readonly end: JournalPosition
-  readonly bytes: number
 }
 
 export class KeptBatches {
   readonly #timers: Pick<Timers, 'monotonicMs'>
-  #groups: Kept[] = []
-  /** In no group yet. What one reading passes, and what is under way. */
-  #pending: Pending[] = []
+  #groups: Group[] = []
+  /** Of what was acknowledged since the last one. */
+  #open: Group | null = null
   /** By partition: of the newest message of what is kept; 0: there is none. */
   readonly #sequences: number[]
 
-  /** `left`: what an earlier process has sent and kept. */
-  constructor(
-    timers: Pick<Timers, 'monotonicMs'>,
-    { released, sent, witness, sequences }: SpoolCursor,
-    { batches, bytes }: Pick<Kept, 'batches' | 'bytes'>,
-  ) {
+  constructor(timers: Pick<Timers, 'monotonicMs'>, { released, sent, witness, sequences }: SpoolCursor) {
     this.#timers = timers
     this.#sequences = [...sequences]
+    // What an earlier process has sent and kept.
     if (comparePositions(released, sent) < 0)
-      this.#groups.push({ end: sent, witness, atMs: timers.monotonicMs(), batches, bytes })
+      this.#groups.push({ segment: released.segment, witness, atMs: timers.monotonicMs() })
+  }
+
+  get #all(): readonly Group[] {
+    return this.#open === null ? this.#groups : [...this.#groups, this.#open]
+  }
+
+  get isEmpty(): boolean {
+    return this.#all.length === 0
   }
 
   /** The newest in the stream, which need not be the last one of the journal: what is in doubt may be found much later. */
   get witness(): Witness | null {
-    return newestOf([...this.#groups.map(({ witness }) => witness), ...this.#pending])
+    return this.#all.map(({ witness }) => witness).reduce(newer, null)
   }
 
   get sequences(): readonly number[] {
     return [...this.#sequences]
   }
 
+  /** The first of which any is kept; infinite: none is. */
+  get firstSegment(): number {
+    return Math.min(...this.#all.map(({ segment }) => segment))
+  }
+
   /** A message with this batch is in the stream, whose id begins so. */
-  add({ sequence, messageId }: Witness, { head, line, end }: SpooledRecord): void {
+  add(witness: Witness, { head, start }: SpooledRecord): void {
     const partition = partitionOf(head.appId, this.#sequences.length)
-    this.#sequences[partition] = Math.max(this.#sequences[partition], sequence)
-    this.#pending.push({ sequence, messageId, end, bytes: line.length })
+    this.#sequences[partition] = Math.max(this.#sequences[partition], witness.sequence)
+    this.#open = joined(this.#open, { segment: start.segment, witness, atMs: this.#timers.monotonicMs() })
   }
 
-  /** All up to `end` was sent, and the cursor says so. */
-  close(end: JournalPosition): void {
-    const last = this.#groups.at(-1)
-    // Others were acknowledged before an earlier one was, or while the cursor was written.
-    const closed = this.#pending.filter((one) => comparePositions(one.end, end) <= 0)
-    if (closed.length === 0) return
-    this.#pending = this.#pending.filter((one) => comparePositions(one.end, end) > 0)
-    const { batches, bytes } = sumOf(closed)
-    const group = { end, witness: newestOf(closed), atMs: this.#timers.monotonicMs(), batches, bytes }
-    if (last === undefined || this.#groups.length < MAX_GROUPS) this.#groups.push(group)
-    else {
-      const witness = newestOf([last.witness, group.witness])
-      const joined = { ...group, witness, batches: last.batches + batches, bytes: last.bytes + bytes }
-      this.#groups[this.#groups.length - 1] = joined
-    }
+  /** What was acknowledged since the last call is a group. */
+  close(): void {
+    if (this.#open === null) return
+    const last = this.#groups.length < MAX_GROUPS ? null : (this.#groups.pop() ?? null)
+    this.#groups.push(joined(last, this.#open))
+    this.#open = null
   }
 
-  /** The oldest group, if it was closed by then, by the monotonic clock; null: none was. */
-  due(untilMs: number): Kept | null {
-    const [first] = this.#groups
-    return first !== undefined && first.atMs <= untilMs ? first : null
+  /** Those with batches of this segment or of earlier ones; null: of some it is too early, by the monotonic clock. */
+  due(segment: number, untilMs: number): readonly Group[] | null {
+    this.close()
+    const groups = this.#groups.filter((group) => group.segment <= segment)
+    return groups.every(({ atMs }) => atMs <= untilMs) ? groups : null
   }
 
   /** Rejects where NATS does not answer. */
-  async isThere({ witness }: Pick<Kept, 'witness'>, connection: NatsConnection): Promise<boolean> {
+  async isThere({ witness }: Pick<Group, 'witness'>, connection: NatsConnection): Promise<boolean> {
     if (witness === null) return false
     const { sequence, messageId } = witness
     const message = await getFromLeader(connection, sequence, API_TIMEOUT_MS)
@@ -98,37 +94,25 @@ export class KeptBatches {
     return report.kind === 'present' && report.facts.firstSequence > sequence
   }
 
-  /** The groups that end there, or before. */
-  releaseUpTo(end: JournalPosition): void {
-    this.#groups = this.#groups.filter((group) => comparePositions(group.end, end) > 0)
+  /** This segment, and earlier ones. */
+  release(segment: number): void {
+    this.#groups = this.#groups.filter((group) => group.segment > segment)
     if (this.isEmpty) this.#sequences.fill(0)
   }
 
-  get isEmpty(): boolean {
-    return this.#groups.length === 0 && this.#pending.length === 0
-  }
-
-  /** Of all that is kept: it may be lost. */
-  takeAll(): { batches: number; bytes: number } {
-    const { batches, bytes } = sumOf(this.#pending)
-    const lost = {
-      batches: this.#groups.reduce((sum, group) => sum + group.batches, batches),
-      bytes: this.#groups.reduce((sum, group) => sum + group.bytes, bytes),
-    }
+  /** All of it may be lost. */
+  clear(): void {
     this.#groups = []
-    this.#pending = []
+    this.#open = null
     this.#sequences.fill(0)
-    return lost
   }
 }
 
-function sumOf(pending: readonly Pending[]): Pick<Kept, 'batches' | 'bytes'> {
-  return { batches: pending.length, bytes: pending.reduce((sum, { bytes }) => sum + bytes, 0) }
+function joined(one: Group | null, other: Group): Group {
+  if (one === null) return other
+  return { ...other, segment: Math.min(one.segment, other.segment), witness: newer(one.witness, other.witness) }
 }
 
-/** null: the sequence of none is known. */
-function newestOf(all: readonly (Witness | null)[]): Witness | null {
-  let newest: Witness | null = null
-  for (const one of all) if (one !== null && one.sequence > (newest?.sequence ?? 0)) newest = one
-  return newest === null ? null : { sequence: newest.sequence, messageId: newest.messageId }
+function newer(one: Witness | null, other: Witness | null): Witness | null {
+  return one === null || (other !== null && other.sequence > one.sequence) ? other : one
 }

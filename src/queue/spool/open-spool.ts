@@ -12,16 +12,15 @@ import type { Disk } from '../journal/disk.ts'
 import { type Journal, openJournal } from '../journal/journal.ts'
 import { watchFilling } from '../journal/journal-filling.ts'
 import type { Damage, DamageKind } from '../journal/segment-cursor.ts'
-import { comparePositions, journalDirectory } from '../journal/segments.ts'
+import { journalDirectory } from '../journal/segments.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
 import type { Doubt } from '../stream/publisher-options.ts'
 import { DamagedSegments } from './damaged-segments.ts'
 import { Drainer } from './drainer.ts'
-import type { Kept } from './kept-batches.ts'
 import { Spool } from './spool.ts'
 import { readCursor, type SpoolCursor, writeCursor } from './spool-cursor.ts'
 import type { SpoolContents } from './spool-log.ts'
-import { readSpool } from './spool-records.ts'
+import { type FolderContents, readFolder } from './spool-records.ts'
 
 const KEY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 /** Of the disk, for others: this much, or this share of it where that is more. */
@@ -132,7 +131,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
   await filling.measure()
   const damaged = new DamagedSegments(directory, disk)
   const onDamage = damageTeller(options, damaged)
-  const { found, kept } = await readFound(options, cursor, onDamage)
+  const { unsent: found } = await readFound(options, cursor, onDamage)
   const spool = new Spool({
     stream,
     journal,
@@ -154,7 +153,6 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     timers,
     partitions: options.partitions,
     cursor,
-    keptBefore: kept,
     syncMs: options.syncMs,
     uncountedSinceMs: options.uncountedSinceMs,
     isTaking: () => spool.isTaking,
@@ -187,35 +185,19 @@ function noneOf(partitions: number): number[] {
 }
 
 /** Counts what is kept and what is not sent yet, for the limits too, and passes the keys that are remembered. */
-async function readFound(
+function readFound(
   { directory, disk, timers, partitions, onFound, onSent, onKey }: SpoolOptions,
-  { released, sent, sequences }: SpoolCursor,
+  cursor: SpoolCursor,
   onDamage: (damage: Damage) => void,
-): Promise<{ readonly found: SpoolContents; readonly kept: Pick<Kept, 'batches' | 'bytes'> }> {
-  const kept = { batches: 0, bytes: 0 }
-  let [batches, bytes] = [0, 0]
-  let oldestAtMs: number | null = null
+): Promise<FolderContents> {
   const nowMs = timers.nowMs()
-  // From its beginning, since its segment is set aside where any of it is damaged.
-  const from = { segment: released.segment, offset: 0 }
-  const range = { directory: journalDirectory(directory), from, until: null, disk, onDamage }
-  await readSpool(range, ({ start, head, line, charge }) => {
-    if (comparePositions(start, released) < 0) return
+  return readFolder({ directory, cursor, disk, onDamage }, ({ head, charge }, isSent) => {
     onFound(head.appId, charge)
-    if (comparePositions(start, sent) < 0) {
-      kept.batches += 1
-      kept.bytes += line.length
-      // The audit may not have read it yet.
-      onSent(head.appId, charge, sequences[partitionOf(head.appId, partitions)])
-      return
-    }
-    batches += 1
-    bytes += line.length
-    oldestAtMs ??= head.receivedAtMs
+    // The audit may not have read it yet.
+    if (isSent) return onSent(head.appId, charge, cursor.sequences[partitionOf(head.appId, partitions)])
     const takenAtMs = Math.min(head.receivedAtMs, nowMs)
     if (head.keyed && nowMs - takenAtMs < KEY_WINDOW_MS) onKey(head.batchId, head.events, takenAtMs)
   })
-  return { found: { batches, bytes, oldestAtMs }, kept }
 }
 
 function damageTeller({ onNotice, onDamage }: SpoolOptions, damaged: DamagedSegments): (damage: Damage) => void {

@@ -16,10 +16,18 @@ export interface Witness {
   readonly messageId: string
 }
 
+/**
+ * The batches of a spool, in the order in which they came:
+ *
+ *     removed │ in the stream, kept │ may have been sent │ read, not sent │ not read yet │
+ *         released        <=        sent       <=     reserved    <=     read    <=     end
+ *
+ * What lies between `sent` and `reserved` is asked for in the stream by the next process, which has read nothing yet.
+ */
 export interface SpoolCursor {
   /** Of this folder, for its field in Redis. */
   readonly id: string
-  /** All before it is in the stream, and synced there. */
+  /** Where a segment begins: all before it is in the stream, and synced there. */
   readonly released: JournalPosition
   /** All before it was acknowledged. */
   readonly sent: JournalPosition

@@ -1,10 +1,12 @@
-// Reads the batches of a spool's journal, in order, from one position to another.
+// Reads the batches of a spool: those between two positions of its journal, in order, or all of its folder with how far each has come.
 
 import { readSpoolLine, type SpooledLine } from '../../contract/record/spool-line.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import type { Disk } from '../journal/disk.ts'
 import { type Damage, type OnLine, PIECE_BYTES, SegmentCursor } from '../journal/segment-cursor.ts'
-import { type JournalPosition, listSegments } from '../journal/segments.ts'
+import { comparePositions, type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
+import type { SpoolCursor } from './spool-cursor.ts'
+import type { SpoolContents } from './spool-log.ts'
 
 export interface SpooledRecord extends SpooledLine {
   readonly start: JournalPosition
@@ -76,4 +78,38 @@ export async function* readPieces({
 /** Passes each batch of the range. */
 export async function readSpool(range: SpoolRange, visit: (record: SpooledRecord) => void): Promise<void> {
   for await (const { records } of readPieces(range)) for (const record of records) visit(record)
+}
+
+interface SpoolFolder extends Pick<SpoolRange, 'disk' | 'onDamage'> {
+  /** Of the spool. */
+  readonly directory: string
+  readonly cursor: Pick<SpoolCursor, 'released' | 'sent'>
+}
+
+export interface FolderContents {
+  readonly unsent: SpoolContents
+  /** Sent, and kept until NATS has synced them. */
+  readonly keptBatches: number
+}
+
+/** Reads a folder from its beginning, and passes each batch that it still has to keep. Rejects where it cannot be read. */
+export async function readFolder(
+  { directory, cursor: { released, sent }, disk, onDamage }: SpoolFolder,
+  visit: (record: SpooledRecord, isSent: boolean) => void,
+): Promise<FolderContents> {
+  let [keptBatches, batches, bytes] = [0, 0, 0]
+  let oldestAtMs: number | null = null
+  const from = { segment: 0, offset: 0 }
+  await readSpool({ directory: journalDirectory(directory), from, until: null, disk, onDamage }, (record) => {
+    if (comparePositions(record.start, released) < 0) return
+    const isSent = comparePositions(record.start, sent) < 0
+    if (isSent) keptBatches += 1
+    else {
+      batches += 1
+      bytes += record.line.length
+      oldestAtMs ??= record.head.receivedAtMs
+    }
+    visit(record, isSent)
+  })
+  return { unsent: { batches, bytes, oldestAtMs }, keptBatches }
 }

@@ -116,7 +116,8 @@ function fates(/** @type {Log} */ log) {
 function reasons(/** @type {Log} */ { dropped }, { dropped: wanted = {}, mayDrop = {} }) {
   const problems = []
   for (const { names, reason } of dropped) {
-    const right = new Set([...(wanted[reason] ?? []), ...(mayDrop[reason] ?? [])])
+    // The reason is the driver's word, and may be that of a member which every object has.
+    const right = new Set([wanted, mayDrop].flatMap((events) => (Object.hasOwn(events, reason) ? events[reason] : [])))
     const others = names.filter((name) => !right.has(name))
     if (others.length > 0) problems.push(problem('wrong_reason', `${listed(others)}: dropped as ${reason}`))
   }

@@ -26,7 +26,7 @@ export async function runAll(command, { only, atOnce = Infinity, timeoutMs = TIM
   const chosen = SCENARIOS.filter(({ name }) => only === undefined || only.includes(name))
   const results = new Map()
   const left = [...chosen]
-  const surroundings = { gate: createGate(STARTING), running, timeoutMs }
+  const surroundings = { gate: createGate(STARTING), running, timeoutMs, stopped: false }
   const work = async () => {
     for (let one = left.shift(); one !== undefined; one = left.shift())
       results.set(one.name, await runScenario(one, command, surroundings))
@@ -38,15 +38,16 @@ export async function runAll(command, { only, atOnce = Infinity, timeoutMs = TIM
 /** @param {readonly import('./run.js').Result[]} results */
 export function tableOf(results) {
   const width = Math.max(...results.map(({ name }) => name.length))
-  const lines = results.flatMap(({ name, state, requests, seconds, problems }) => [
+  const ran = results.filter(({ state }) => state !== 'not run')
+  const lines = ran.flatMap(({ name, state, requests, seconds, problems }) => [
     `${name.padEnd(width)}  ${state.padEnd(8)}  ${`${requests} requests`.padStart(13)}  ${seconds.toFixed(1).padStart(5)} s`,
     ...problems.map(({ kind, says }) => `${' '.repeat(width)}  ${kind}: ${says}`),
   ])
   const count = (/** @type {string} */ state) => results.filter((one) => one.state === state).length
   const sdk = results.find((one) => one.sdk !== '')?.sdk ?? 'the SDK'
-  return [...lines, '', `${sdk}: ${count('held')} held, ${count('failed')} failed, ${count('left out')} left out`].join(
-    '\n',
-  )
+  const counts = `${count('held')} held, ${count('failed')} failed, ${count('left out')} left out`
+  const others = ran.length < results.length ? `, ${count('not run')} not run, since the driver does not start` : ''
+  return [...lines, '', `${sdk}: ${counts}${others}`].join('\n')
 }
 
 async function main() {

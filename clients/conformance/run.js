@@ -7,9 +7,9 @@ import { startDriver } from './driver.js'
 import { judge } from './judge.js'
 import { startService } from './service.js'
 
-/** @typedef {{ name: string, sdk: string, state: 'held' | 'failed' | 'left out', problems: import('./judge.js').Problem[], requests: number, seconds: number }} Result */
+/** @typedef {{ name: string, sdk: string, state: 'held' | 'failed' | 'left out' | 'not run', problems: import('./judge.js').Problem[], requests: number, seconds: number }} Result */
 
-/** @typedef {{ gate: ReturnType<typeof createGate>, running: Set<import('./driver.js').Driver>, timeoutMs: number }} Surroundings */
+/** @typedef {{ gate: ReturnType<typeof createGate>, running: Set<import('./driver.js').Driver>, timeoutMs: number, stopped: boolean }} Surroundings stopped: no other scenario begins */
 
 export const APP_KEY = 'ak_conformance'
 const LOOK_MS = 20
@@ -36,17 +36,26 @@ export function createGate(most) {
  * @param {Surroundings} surroundings
  * @returns {Promise<Result>}
  */
-export async function runScenario(scenario, command, { gate, running, timeoutMs }) {
+export async function runScenario(scenario, command, surroundings) {
+  const { gate, running, timeoutMs } = surroundings
+  let startMs = Date.now()
+  /** @type {Result} */
+  const none = { name: scenario.name, sdk: '', state: 'not run', problems: [], requests: 0, seconds: 0 }
   // A driver that many others hold up while it starts says nothing of the SDK.
   await gate.enter()
+  if (surroundings.stopped) {
+    gate.leave()
+    return none
+  }
   const service = await startService({ ...scenario.service, appKey: APP_KEY })
   const folder = await mkdtemp(join(tmpdir(), 'sluice-conformance-'))
   const driver = startDriver(command, { SLUICE_URL: service.url, SLUICE_APP_KEY: APP_KEY, SLUICE_FOLDER: folder })
   running.add(driver)
   try {
     const hello = await driver.hello()
+    if (hello === null) surroundings.stopped = true
     gate.leave()
-    const startMs = Date.now()
+    startMs = Date.now()
     const missing = (scenario.needs ?? []).filter((one) => hello !== null && !hello.capabilities.includes(one))
     const log = {
       tracked: new Map(),
@@ -67,11 +76,15 @@ export async function runScenario(scenario, command, { gate, running, timeoutMs 
     const wrong = driver.wrong()
     /** @type {import('./judge.js').Problem[]} */
     const problems = [
-      ...(wrong === null ? [] : [{ kind: /** @type {const} */ ('driver'), says: `the driver: ${wrong}` }]),
+      ...(wrong === null ? [] : [{ kind: /** @type {const} */ ('driver'), says: wrong }]),
       ...play.problems,
       ...judge(scenario, log, hello?.capabilities ?? []),
     ]
     return result(problems.length === 0 ? 'held' : 'failed', problems)
+  } catch (error) {
+    // What it said or sent is such that the kit cannot judge it: the other scenarios go on.
+    const says = `what it says or sends breaks the kit: ${/** @type {Error} */ (error).stack}`
+    return { ...none, state: 'failed', problems: [{ kind: 'driver', says }], seconds: (Date.now() - startMs) / 1000 }
   } finally {
     await driver.end()
     running.delete(driver)

@@ -81,6 +81,7 @@ const kept = (/** @type {string} */ name, /** @type {readonly import('./service.
 export const SCENARIOS = [
   // The longest begins first.
   kept('answer-never', { never: true }),
+  kept('answer-drips', { drips: true }),
   { name: 'stored', service: {}, steps: [...SEND, 'settle', silent()], expect: { mostRequests: 1 } },
   { name: 'many-events', service: {}, steps: [track(names('event', 250)), 'flush'] },
   { name: 'many-bytes', service: {}, steps: [track(names('event', 30), 16_000), 'flush'] },
@@ -178,6 +179,21 @@ export const SCENARIOS = [
     },
     'invalid',
   ),
+  refused(
+    '400-outside-and-inside-of-events',
+    {
+      status: 400,
+      error: 'validation_failed',
+      body: {
+        errors: [
+          { path: 'sdk_version', code: 'type' },
+          { path: 'events[0].name', code: 'length', event: 0 },
+        ],
+        errors_total: 2,
+      },
+    },
+    'invalid',
+  ),
   refusedTwice('400-invalid-json', { status: 400, error: 'invalid_json' }, 'invalid'),
   refusedTwice('400-of-something-between', foreign(400), 'invalid'),
   refused('401-unknown-key', { status: 401, error: 'invalid_app_key' }, 'unauthorized'),
@@ -270,6 +286,25 @@ export const SCENARIOS = [
       'flush',
     ],
     expect: { timesOf: 'event' },
+  },
+
+  {
+    // Off by 310 s, of which half of the time that the answer took explains 15.
+    name: 'clock-of-a-slow-answer',
+    needs: ['clock'],
+    service: { aheadMs: 325 * SECOND_MS, answers: [{ held: true }] },
+    steps: [
+      track(['first 0']),
+      'flush',
+      { requests: 1 },
+      { deviceAheadMs: 30 * SECOND_MS },
+      'release',
+      'settle',
+      { deviceAheadMs: 0 },
+      track(FIVE),
+      'flush',
+    ],
+    expect: { timesOf: 'event', untouched: true },
   },
 
   {

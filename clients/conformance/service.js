@@ -16,6 +16,7 @@ import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
  * @property {'request' | 'answer' | 'half'} [loses]
  * @property {number} [lateMs] the answer comes so much later
  * @property {boolean} [never] no answer comes
+ * @property {boolean} [drips] the answer comes a byte a second, and has no end
  * @property {boolean} [held] no answer comes until it is let go; its Date is that of the request
  * @property {boolean} [keyTaken] another batch was stored under this key
  * @property {boolean} [works] the events are stored, and the answer is this one
@@ -44,6 +45,8 @@ const PATH = '/api/v1/events'
 const MAX_BYTES = 524_288
 const MAX_EVENTS = 100
 const MAX_NAMED = 20
+const MOST_UNPACKED_BYTES = 50_000_000
+const DRIP_MS = 1000
 const HOUR_MS = 3_600_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const UNPACK = { gzip: gunzipSync, deflate: inflateSync, br: brotliDecompressSync }
@@ -90,7 +93,8 @@ export async function startService({ answers = [], maxBytes = MAX_BYTES, minuteL
 
   /** @param {import('node:http').IncomingMessage} request @returns {Sent} */
   function note(request) {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
+    const [pathname, query] = String(request.url).split('?')
+    const searchParams = new URLSearchParams(query)
     const key = String(request.headers['idempotency-key'] ?? searchParams.get('key') ?? '').toLowerCase()
     const faults = []
     if (request.method !== 'POST' || pathname !== PATH) faults.push(`${request.method} ${pathname}, not POST ${PATH}`)
@@ -119,7 +123,8 @@ export async function startService({ answers = [], maxBytes = MAX_BYTES, minuteL
     let body = null
     let text = ''
     try {
-      const bytes = encoding === 'identity' ? packed : UNPACK[encoding](packed)
+      const unpack = Object.hasOwn(UNPACK, encoding) ? UNPACK[encoding] : null
+      const bytes = unpack === null ? packed : unpack(packed, { maxOutputLength: MOST_UNPACKED_BYTES })
       sent.bytes = bytes.length
       sent.compressed = encoding !== 'identity'
       text = bytes.toString()
@@ -127,11 +132,11 @@ export async function startService({ answers = [], maxBytes = MAX_BYTES, minuteL
     } catch (error) {
       sent.faults.push(`a body that is no JSON, or not ${encoding}: ${String(error)}`)
     }
-    sent.events = Array.isArray(body?.events) ? body.events : []
-    sent.names = sent.events.map((event) => String(event?.name))
+    sent.events = Array.isArray(body?.events) ? body.events.map(plain) : []
+    sent.names = sent.events.map(({ name }) => name)
     // As sent: JSON that was written anew would hide what a retry changed.
     sent.eventsText = text.slice(text.indexOf('"events"'))
-    if (body?.app_key !== appKey) sent.faults.push(`the app key ${body?.app_key}`)
+    if (body?.app_key !== appKey) sent.faults.push(`the app key ${textOf(body?.app_key)}`)
     if (sent.events.length > MAX_EVENTS) sent.faults.push(`${sent.events.length} events`)
     if (sent.bytes > MAX_BYTES) sent.faults.push(`${sent.bytes} bytes`)
     const report = body?.client_report?.dropped ?? {}
@@ -168,6 +173,7 @@ export async function startService({ answers = [], maxBytes = MAX_BYTES, minuteL
     const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body)
     const type = typeof answer.body === 'string' ? 'text/html' : 'application/json'
     if (line.never === true) return
+    if (line.drips === true) return drip(answer, response)
     if (line.loses === 'answer') return lose(sent, response)
     const write = () => {
       if (response.destroyed) return
@@ -189,6 +195,12 @@ export async function startService({ answers = [], maxBytes = MAX_BYTES, minuteL
     if (line.held === true) held.push(write)
     else if (line.lateMs !== undefined) setTimeout(write, line.lateMs).unref()
     else write()
+  }
+
+  function drip(answer, response) {
+    response.writeHead(answer.status, { ...CORS, 'Content-Type': 'application/json', ...answer.headers })
+    const timer = setInterval(() => response.write(' '), DRIP_MS)
+    response.on('close', () => clearInterval(timer))
   }
 
   let port = 0
@@ -220,13 +232,22 @@ function refusal({ status = 500, error, body, text, headers = {} }) {
   return { status, headers, body: text ?? { error, message: `${error}: its words may change`, ...body } }
 }
 
+/** Whatever an SDK sends: what is no text may have members that break what reads it. */
+const textOf = (found) => (typeof found === 'string' ? found : (JSON.stringify(found) ?? 'none'))
+const plain = (event) => ({
+  ...Object(event),
+  name: textOf(event?.name),
+  timestamp: textOf(event?.timestamp),
+  ...(event?.event_id !== undefined && { event_id: textOf(event.event_id) }),
+})
+
 /** An event whose name begins with "bad" has a name that the service does not take. */
 function offences(event, place, nowMs) {
-  const atMs = Date.parse(event?.timestamp)
+  const atMs = Date.parse(event.timestamp)
   const error = (member, code) => ({ path: `events[${place}].${member}`, message: code, code, event: place })
   const isNear = atMs >= nowMs - 72 * HOUR_MS && atMs <= nowMs + HOUR_MS
   return [
-    ...(String(event?.name).startsWith('bad') ? [error('name', 'length')] : []),
+    ...(event.name.startsWith('bad') ? [error('name', 'length')] : []),
     ...(isNear ? [] : [error('timestamp', Number.isNaN(atMs) ? 'format' : 'range')]),
   ]
 }

@@ -8,6 +8,9 @@ const { SLUICE_URL: url, SLUICE_APP_KEY: appKey } = process.env
 const [endpoint, site] = process.argv.slice(2)
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
 
+const capabilities = ['storage', 'opt_out', 'clock', 'compression']
+// Before the page is there, which may take a while on a busy machine.
+say({ version: 1, sdk: 'sluice-client in Chromium', capabilities })
 const browser = await chromium.connect(endpoint)
 const context = await browser.newContext()
 await context.exposeFunction('noteDropped', (names, reason) => say({ dropped: names, reason }))
@@ -54,8 +57,6 @@ const COMMANDS = {
   },
 }
 
-const capabilities = ['storage', 'opt_out', 'clock', 'compression']
-say({ version: 1, sdk: `sluice-client in Chromium ${browser.version()}`, capabilities })
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line)
   await COMMANDS[command.command](command)

@@ -25,6 +25,7 @@ function createSdk() {
   const kept = existsSync(FILE) && !has('forgets what waits at a restart') ? JSON.parse(readFileSync(FILE, 'utf8')) : {}
   const state = { batches: [], report: {}, offMs: 0, waitUntilMs: 0, isOut: false, ...kept }
   if (has('forgets the opt-out at a restart')) state.isOut = false
+  if (has('forgets Retry-After at a restart')) state.waitUntilMs = 0
   let open = []
   let failures = 0
   let retryAtMs = 0
@@ -66,7 +67,8 @@ function createSdk() {
   function learn(date, sentMs) {
     const tookMs = nowMs() - sentMs
     const offMs = Date.parse(date) - sentMs - tookMs / 2
-    const marginMs = has('learns a clock from a slow answer') ? 0 : tookMs / 2
+    const isTaken = has('learns a clock from what half of the time explains') && tookMs < 60_000
+    const marginMs = has('learns a clock from a slow answer') || isTaken ? 0 : tookMs / 2
     if (Math.abs(offMs) > TOLERANCE_MS + marginMs) state.offMs = Math.round(offMs)
     else if (Math.abs(offMs) + marginMs < TOLERANCE_MS) state.offMs = 0
   }
@@ -82,17 +84,22 @@ function createSdk() {
     const packed = fresh.length > 1000 && !has('never compresses')
     const headers = { 'Content-Type': 'application/json', ...(packed && { 'Content-Encoding': 'gzip' }) }
     const patienceMs = has('does not wait for an answer') ? 3000 : 30_000
+    const patience = new AbortController()
+    const timer = setTimeout(() => patience.abort(), patienceMs)
     try {
       const response = await fetch(`${SLUICE_URL}/api/v1/events`, {
         method: 'POST',
         headers: { ...headers, 'Idempotency-Key': has('another key at a retry') ? randomUUID() : key },
         body: packed ? gzipSync(fresh) : fresh,
-        signal: AbortSignal.timeout(patienceMs),
+        signal: patience.signal,
       })
+      if (has('waits for ever for what drips')) clearTimeout(timer)
       learn(response.headers.get('Date'), sentMs)
       return { status: response.status, headers: response.headers, text: await response.text() }
     } catch {
       return { status: 0, headers: new Headers(), text: '' }
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -110,7 +117,8 @@ function createSdk() {
     if (status === 202) return isOther ? all('key_reused') : { parts: [], dropped: [] }
     if (status === 200 && has('takes 200 for stored')) return { parts: [], dropped: [] }
     if (status === 400) {
-      const { invalid_events: places } = refusal
+      const { invalid_events: named, errors } = refusal
+      const places = has('goes by errors alone') ? errors?.flatMap(({ event = [] }) => event) : named
       if (places === undefined || has('drops the whole batch')) return all('invalid')
       const dropped = places.map((place) => events[place])
       return { parts: [events.filter((event) => !dropped.includes(event)).map(correct)], reason: 'invalid', dropped }
@@ -132,6 +140,7 @@ function createSdk() {
     failures = (failures + 1) % 10
     const seconds = has('ignores Retry-After') ? 0 : Math.min(Number(headers.get('Retry-After') ?? 0), 86_400)
     retryAtMs = performance.now() + backoffMs
+    if (has('stops after a failure')) retryAtMs = Infinity
     state.waitUntilMs = seconds > 0 ? nowMs() + seconds * 1000 : state.waitUntilMs
   }
 
@@ -143,7 +152,7 @@ function createSdk() {
       if (isEnded || (state.isOut && !has('sends after an opt-out'))) break
       const waitMs = Math.max(retryAtMs - performance.now(), state.waitUntilMs - nowMs())
       if (waitMs > 0) {
-        timer = setTimeout(run, waitMs + 1)
+        if (waitMs < Infinity) timer = setTimeout(run, waitMs + 1)
         break
       }
       await send(batch)
@@ -152,7 +161,7 @@ function createSdk() {
   }
 
   async function send(batch) {
-    const isOld = nowMs() - batch.atMs > 72 * HOUR_MS
+    const isOld = nowMs() - batch.atMs > 72 * HOUR_MS && !has('never expires')
     const answer = isOld ? null : await post(batch)
     if (isEnded || state.batches[0] !== batch) return
     const verdict =
@@ -234,6 +243,10 @@ const COMMANDS = {
 say(has('says no version') ? { sdk: 'plain' } : { version: 1, sdk: 'plain', capabilities: CAPABILITIES })
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line)
+  if (has('never ends a line')) for (;;) await new Promise((wrote) => process.stdout.write('x'.repeat(100_000), wrote))
+  if (has('drops what is no text')) say({ dropped: [{ toString: 1 }], reason: 'invalid' })
+  if (has('has a reason of every object') && command.command === 'track')
+    say({ dropped: [command.name], reason: 'constructor' })
   if (has('writes nonsense')) process.stdout.write('sent 5 events\n')
   if (has('dies') && command.command === 'flush') process.exit(3)
   COMMANDS[command.command](command)

@@ -33,7 +33,7 @@ export class Pages {
     const context = await this.browser.newContext({ reducedMotion: 'reduce', ...options })
     this.contexts.push(context)
     const page = await context.newPage()
-    page.setDefaultTimeout(20_000)
+    page.setDefaultTimeout(90_000)
     page.on('pageerror', (error) => this.faults.push(`error: ${error.message}`))
     page.on('console', (message) => {
       if (['error', 'warning'].includes(message.type()) && !EXPECTED.test(message.text())) {

@@ -28,7 +28,7 @@ async function runOne(command: readonly string[]): ReturnType<typeof runAll> {
   return results
 }
 
-it('does not start is said to be so, and no other scenario begins', async () => {
+it.concurrent('does not start is said to be so, and no other scenario begins', async () => {
   const results = await runAll([resolve('no-such-program')])
   expect(results.filter(({ state }) => state === 'failed').length).toBeLessThan(9)
   expect(results.length).toBe(SCENARIOS.length)
@@ -37,7 +37,7 @@ it('does not start is said to be so, and no other scenario begins', async () => 
   )
 })
 
-it.each([
+it.concurrent.each([
   ['nothing', 'process.stdin.resume()', 'it did not print its first line, such as {"version": 1, '],
   ['no JSON', `console.log('ready'); process.stdin.resume()`, 'its first line is no JSON, such as {"version": 1, '],
   ['no version', `console.log('{}'); process.stdin.resume()`, 'its first line does not say "version": 1'],
@@ -49,7 +49,7 @@ it.each([
   expect(tableOf(results)).toContain(`driver: ${says}`)
 })
 
-it.each([
+it.concurrent.each([
   ['drops what is no text', `console.log('{"dropped":[{"toString":1}],"reason":"x"}')`, 'neither {"dropped"'],
   [
     'gives a reason that every object has',
@@ -78,7 +78,7 @@ it.each([
   expect(tableOf(await runOne(obedient(said)))).toContain(says)
 })
 
-it('waits for no child that a driver leaves behind with its streams', async () => {
+it.concurrent('waits for no child that a driver leaves behind with its streams', async () => {
   const note = join(await makeFolder(), 'pid')
   const leave = `if (command === 'close') {
     const options = { detached: true, stdio: 'inherit' }
@@ -92,7 +92,7 @@ it('waits for no child that a driver leaves behind with its streams', async () =
   process.kill(left)
 })
 
-it('lacks a capability has its scenarios left out, and the table says so', async () => {
+it.concurrent('lacks a capability has its scenarios left out, and the table says so', async () => {
   const driver = `process.stdout.write('{"version":1,"sdk":"none","capabilities":[]}\\n');process.stdin.resume()`
   const without = await runAll([process.execPath, '-e', driver], { only: ['restart', 'opt-out'] })
   expect(without.map(({ state }) => state)).toEqual(['left out', 'left out'])

@@ -139,6 +139,8 @@ export async function startService({ answers = [], maxBytes = MAX_BYTES, minuteL
     if (body?.app_key !== appKey) sent.faults.push(`the app key ${textOf(body?.app_key)}`)
     if (sent.events.length > MAX_EVENTS) sent.faults.push(`${sent.events.length} events`)
     if (sent.bytes > MAX_BYTES) sent.faults.push(`${sent.bytes} bytes`)
+    const [unfit] = sent.events.flatMap(unfitMembers)
+    if (unfit !== undefined) sent.faults.push(unfit)
     const report = body?.client_report?.dropped ?? {}
     if (line.keyTaken === true) stored.set(sent.key, { eventsText: 'of another batch', names: [], report: {} })
     // A limit is not asked for what is stored already.
@@ -240,6 +242,20 @@ const plain = (event) => ({
   timestamp: textOf(event?.timestamp),
   ...(event?.event_id !== undefined && { event_id: textOf(event.event_id) }),
 })
+
+/** What openapi.yaml demands of each event, as far as it can be said in a line. */
+const REQUIRED = {
+  type: (value) => ['track', 'screen', 'revenue'].includes(value),
+  hashed_daily_id: (value) => isText(value, 16, 128),
+  hashed_monthly_id: (value) => isText(value, 16, 128),
+  session_id: (value) => isText(value, 1, 128),
+  context: (value) => isText(Object(value).os, 1, 500),
+}
+const isText = (value, least, most) => typeof value === 'string' && value.length >= least && value.length <= most
+const unfitMembers = (event, place) =>
+  Object.entries(REQUIRED)
+    .filter(([name, fits]) => !fits(event[name]))
+    .map(([name]) => `events[${place}].${name} ${textOf(event[name])}, which openapi.yaml does not allow`)
 
 /** An event whose name begins with "bad" has a name that the service does not take. */
 function offences(event, place, nowMs) {

@@ -41,6 +41,7 @@ const FAULTS: readonly (readonly [fault: string, scenario: string, kind: string]
   ['sends what is stored again', 'stored', 'twice'],
   ['too many events in a batch', 'many-events', 'bad_request'],
   ['too many bytes in a batch', 'many-bytes', 'bad_request'],
+  ['leaves out the monthly id', 'stored', 'bad_request'],
   ['never compresses', 'compressed', 'not_compressed'],
   ['never learns the clock', 'clock-half-an-hour-behind', 'wrong_time'],
   ['corrects a clock that is right enough', 'clock-near-enough', 'wrong_time'],

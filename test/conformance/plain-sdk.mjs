@@ -183,7 +183,8 @@ function createSdk() {
   void run()
   return {
     track(name, properties) {
-      const ids = { hashed_daily_id: 'd'.repeat(32), hashed_monthly_id: 'm'.repeat(32), session_id: 's' }
+      const monthly = has('leaves out the monthly id') ? {} : { hashed_monthly_id: 'm'.repeat(32) }
+      const ids = { hashed_daily_id: 'd'.repeat(32), ...monthly, session_id: 's' }
       const timestamp = new Date(nowMs()).toISOString()
       const event = {
         event_id: randomUUID(),

@@ -15,7 +15,7 @@ const dist = resolve(process.argv[2] ?? join(here, 'dist'))
 const tools = join(here, '../../tools/run.js')
 const SCRIPT = 'sluice.min.js'
 const MAX_GZIPPED_BYTES = 8500
-const { version, homepage } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
+const { version } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 
 // A folder that somebody named may hold more than this.
 if (process.argv[2] === undefined) rmSync(dist, { recursive: true, force: true })
@@ -27,7 +27,7 @@ await bundle({ entryPoints: entries, format: 'cjs', platform: 'node', outExtensi
 await bundle({
   ...SCRIPT_OPTIONS,
   outfile: join(dist, SCRIPT),
-  banner: { js: `/* sluice-client ${version}, MIT, ${homepage} */` },
+  banner: { js: `/* sluice-client ${version}, MIT */` },
 })
 const script = readFileSync(join(dist, SCRIPT))
 const integrity = `sha384-${createHash('sha384').update(script).digest('base64')}`

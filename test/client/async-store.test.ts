@@ -89,11 +89,13 @@ describe('an asynchronous store', () => {
   })
 
   it.each<[string, (store: AsyncStore) => AsyncStore]>([
-    ['rejects all', () => ({ keys: reject, get: reject, set: reject, remove: reject })],
+    [
+      'rejects what it is asked, but for the choice',
+      (store) => ({ ...store, keys: reject, set: reject, remove: reject }),
+    ],
     ['rejects what is set', (store) => ({ ...store, set: reject })],
     ['has no room', (store) => ({ ...store, set: async () => false })],
-    ['throws at once', (store) => ({ ...store, get: fail, set: fail, remove: fail })],
-    ['hangs', () => ({ keys: never, get: never, set: never, remove: never })],
+    ['throws at once', (store) => ({ ...store, set: fail, remove: fail })],
     ['hangs when it is written to', (store) => ({ ...store, set: never })],
     [
       'gives nonsense',
@@ -120,6 +122,53 @@ describe('an asynchronous store', () => {
     expect(double.storedIds()).toHaveLength(1)
     // Where nonsense says that it is kept, it is believed.
     if (what !== 'gives nonsense') expect(dropped).toMatchObject([{ reason: 'closed', names: ['late'] }])
+  })
+
+  it.each<[string, (store: AsyncStore) => AsyncStore]>([
+    ['rejects all', () => ({ keys: reject, get: reject, set: reject, remove: reject })],
+    ['rejects what is read', (store) => ({ ...store, get: reject })],
+    ['throws when it is read', (store) => ({ ...store, get: fail })],
+    ['hangs', () => ({ keys: never, get: never, set: never, remove: never })],
+    ['hangs when it is listed', (store) => ({ ...store, keys: never })],
+  ])('that %s may hold an opt-out: nothing is sent until the user is asked', async (_, broken) => {
+    const timers = new DatedTimers()
+    const map = new Map([['consent', 'denied']])
+    const { client, double, dropped } = createRig({ timers, store: broken(slowStore(timers, map).store) })
+    client.track('waits')
+    await timers.pass(60 * SECOND_MS)
+    expect([double.requests.length, dropped.length]).toEqual([0, 0])
+    client.optIn()
+    await timers.pass(60 * SECOND_MS)
+    expect(double.storedIds()).toHaveLength(1)
+  })
+
+  it('that is full keeps an opt-out, once what it held is removed', async () => {
+    const timers = new DatedTimers()
+    const map = new Map<string, string>()
+    const { store } = slowStore(timers, map)
+    let isFull = false
+    const set: AsyncStore['set'] = async (name, text) =>
+      isFull && map.size > 0 ? reject() : await store.set(name, text)
+    const { client, double } = createRig({ timers, store: { ...store, set } })
+    double.always('unreachable')
+    client.track('waits')
+    await timers.pass(5 * SECOND_MS)
+    isFull = true
+    client.optOut()
+    await timers.pass(5 * SECOND_MS)
+    expect([...map]).toEqual([['consent', 'denied']])
+  })
+
+  it.each([
+    ['a number', () => 7],
+    ['a text', () => 'abc'],
+    ['an object', () => ({})],
+  ])('whose names are %s is made up for by memory', async (_, keys) => {
+    const store = { ...slowStore(new DatedTimers()).store, keys } as unknown as AsyncStore
+    const { client, double } = createRig({ store })
+    client.track('signup')
+    expect(await client.flush()).toBe(true)
+    expect(double.storedIds()).toHaveLength(1)
   })
 
   it('that did not answer once is asked no more', async () => {

@@ -89,6 +89,54 @@ describe('backoff', () => {
     expect(double.storedIds()).toHaveLength(101)
   })
 
+  const JUMPS = [-40 * 24 * HOUR_MS, -2 * HOUR_MS, 2 * HOUR_MS, 48 * HOUR_MS]
+
+  it.each(JUMPS)('is as long as ever where the clock of the day is set by %i ms', async (jumpMs) => {
+    const { client, timers, double } = createRig({ random: () => 1 })
+    double.behave('unreachable', 'unreachable')
+    client.track('signup')
+    await timers.pass(3 * SECOND_MS)
+    timers.startMs += jumpMs
+    const { atMs } = double.requests[0]
+    await timers.pass(9 * SECOND_MS)
+    expect(double.requests.map((request) => (request.atMs - atMs) / SECOND_MS)).toEqual(
+      [0, 3, 9].map((seconds) => seconds + (seconds && jumpMs / SECOND_MS)),
+    )
+  })
+
+  it.each(JUMPS)('of Retry-After, and of a paced minute, too: %i ms', async (jumpMs) => {
+    for (const answer of [
+      refusing(429, { 'Retry-After': '60' }),
+      { status: 202, headers: { RateLimit: '"minute";r=1;t=60' } },
+    ]) {
+      const { client, timers, double } = createRig({ random: () => 0 })
+      double.behave(answer)
+      client.track('first')
+      await client.flush()
+      timers.startMs += jumpMs
+      client.track('second')
+      await timers.pass(59 * SECOND_MS)
+      await client.flush()
+      expect(double.requests).toHaveLength(1)
+      await timers.pass(1 * SECOND_MS)
+      await client.flush()
+      expect(double.requests.length).toBeGreaterThan(1)
+    }
+  })
+
+  it.each(JUMPS)('for the next client of the store is never longer than it was: %i ms', async (jumpMs) => {
+    const store = mapStore()
+    const { client, timers, double } = createRig({ store, random: () => 0 })
+    double.behave(refusing(429, { 'Retry-After': '60' }))
+    client.track('signup')
+    await client.close()
+    timers.startMs += jumpMs
+    const next = createRig({ store, timers, double })
+    await timers.pass(60 * SECOND_MS)
+    await next.client.flush()
+    expect(double.requests).toHaveLength(2)
+  })
+
   it('does not wait for a clock that was set back', async () => {
     const store = mapStore(new Map([['wait', String(Date.parse('2027-01-01T00:00:00Z'))]]))
     const { client, double } = createRig({ store })

@@ -1,4 +1,7 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { createClientOn } from '../../clients/typescript/src/client.ts'
+import { createDouble } from './support/double.ts'
 import { createPage } from './support/page.ts'
 import { createRig, DatedTimers, mapStore, trackMany } from './support/rig.ts'
 
@@ -115,6 +118,123 @@ describe('consent', () => {
     expect(store.keys()).toEqual(['consent'])
     await Promise.all([first.client.close(), second.client.close()])
     expect(store.keys()).toEqual(['consent'])
+  })
+
+  it.each(['flush', 'track', 'storage event'])(
+    'taken back in another tab: what this one has of the user goes at once, seen by its %s',
+    async (seenBy) => {
+      const store = mapStore()
+      const timers = new DatedTimers()
+      const page = createPage()
+      const here = createRig({ store, timers, page, persist: true })
+      const { client, double, dropped } = here
+      client.identify('user-17')
+      client.track('before')
+      await client.flush()
+      client.track('open')
+      const other = createRig({ store, timers, double })
+      other.client.optOut()
+      if (seenBy === 'flush') await client.flush()
+      if (seenBy === 'track') client.track('denied')
+      if (seenBy === 'storage event') page.fire('window', 'storage')
+      expect(dropped[0]).toMatchObject({ reason: 'consent', names: ['open'] })
+      expect(store.keys()).toEqual(['consent'])
+      other.client.optIn()
+      client.track('after')
+      await client.flush()
+      await timers.pass(10_000)
+      const events = [...double.stored.values()].flatMap((body) => body.events)
+      const [before, after] = ['before', 'after'].map((name) => events.find((event) => event.name === name)!)
+      expect(after).not.toHaveProperty('user_id')
+      expect(after.hashed_retention_id).not.toBe(before.hashed_retention_id)
+      expect(store.get('identity')).not.toContain(before.hashed_retention_id)
+      expect(events.map(({ name }) => name)).not.toContain('open')
+    },
+  )
+
+  it('taken back and given again, unseen here, leaves no old id', async () => {
+    const store = mapStore()
+    const { client, timers, double } = createRig({ store })
+    client.track('before')
+    await client.flush()
+    const other = createRig({ store, timers, double })
+    other.client.optOut()
+    other.client.optIn()
+    client.track('after')
+    await client.flush()
+    const [before, after] = [...double.stored.values()].flatMap((body) => body.events)
+    expect(after.hashed_retention_id).not.toBe(before.hashed_retention_id)
+  })
+
+  it.each(['optOut', 'close'] as const)(
+    'no request begins after %s, though compression was under way',
+    async (call) => {
+      const timers = new DatedTimers()
+      const double = createDouble({ nowMs: () => timers.nowMs() })
+      let packed: (bytes: null) => void = () => undefined
+      const { platform } = createRig({ timers, double })
+      const compress = (): Promise<null> => new Promise((resolve) => void (packed = resolve))
+      const client = createClientOn(
+        { ...platform, compress },
+        { url: 'https://events.example.com', appKey: 'ak', store: mapStore() },
+      )
+      client.track('signup')
+      const flushed = client.flush()
+      await timers.pass(0)
+      if (call === 'optOut') client.optOut()
+      else {
+        const closed = client.close(10)
+        await timers.pass(10)
+        await closed
+      }
+      packed(null)
+      await timers.pass(1000)
+      await flushed
+      expect(double.requests).toEqual([])
+    },
+  )
+
+  it('nothing goes uncompressed after an opt-out, where what was compressed was refused', async () => {
+    const timers = new DatedTimers()
+    const double = createDouble({ nowMs: () => timers.nowMs() })
+    const { platform } = createRig({ timers, double })
+    const compress = async (body: string): Promise<ArrayBuffer> => new Uint8Array(gzipSync(body)).buffer
+    const fetch: typeof globalThis.fetch = async (...given) => {
+      const answer = await double.fetch(...given)
+      client.optOut()
+      return answer
+    }
+    const options = { url: 'https://events.example.com', appKey: 'ak', store: mapStore() }
+    const client = createClientOn({ ...platform, compress, fetch }, options)
+    double.behave({ status: 415 })
+    client.track('signup')
+    await client.flush()
+    expect(double.requests).toHaveLength(1)
+  })
+
+  it('taken back, with a count of drops that nobody can read in the store, still drops and forgets all', async () => {
+    const store = mapStore()
+    const { client, double, dropped } = createRig({ store })
+    double.always('unreachable')
+    client.track('sealed')
+    await client.flush()
+    store.set('dropped', '5')
+    client.track('open')
+    client.optOut()
+    expect(store.keys()).toEqual(['consent'])
+    expect(dropped.map(({ names }) => names.join())).toEqual(['open', 'sealed'])
+  })
+
+  it('taken back just after another script has cleared the store reports what waited', async () => {
+    const map = new Map<string, string>()
+    const { client, double, dropped } = createRig({ store: mapStore(map) })
+    double.always('unreachable')
+    client.track('sealed')
+    await client.flush()
+    map.clear()
+    client.optOut()
+    expect([...map]).toEqual([['consent', 'denied']])
+    expect(dropped).toMatchObject([{ reason: 'consent', names: ['sealed'] }])
   })
 
   it('taken back holds for this page though another script clears the store', async () => {

@@ -70,6 +70,48 @@ describe('users', () => {
     expect(event['properties']).toEqual(properties)
   })
 
+  it.each<[unknown, string | undefined]>([
+    [17, '17'],
+    [0, '0'],
+    [10n, '10'],
+    ['x'.repeat(300), 'x'.repeat(256)],
+    ['', undefined],
+    [null, undefined],
+    [undefined, undefined],
+    [NaN, undefined],
+    [{}, undefined],
+  ])('identify(%s) gives no event a user that the service refuses', async (given, user_id) => {
+    const rig = createRig()
+    rig.client.identify('user')
+    rig.client.identify(given as string)
+    rig.client.track('visit')
+    await rig.client.flush()
+    expect(storedEvents(rig).map((event) => event['user_id'])).toEqual([user_id])
+  })
+
+  it('what the service refuses is not registered, nor taken from an earlier page', async () => {
+    const store = mapStore(new Map([['traits', JSON.stringify({ user_id: 17, properties: { old: 'x'.repeat(501) } })]]))
+    const rig = createRig({ store, persist: true })
+    const list = Array.from({ length: 251 }, () => 0)
+    rig.client.register({ fits: 'é'.repeat(500), emoji: '😀'.repeat(500), long: 'x'.repeat(501), list })
+    rig.client.track('visit')
+    rig.client.register(Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`p${at}`, at])))
+    rig.client.track('again')
+    await rig.client.flush()
+    const [visit, again] = storedEvents(rig)
+    expect(visit).toMatchObject({ user_id: '17' })
+    expect(Object.keys(visit['properties'] as object)).toEqual(['fits', 'emoji'])
+    expect(Object.keys(again['properties'] as object)).toHaveLength(50)
+  })
+
+  it('a context that throws when it is read costs itself alone', async () => {
+    const context = Object.defineProperty({}, 'app_version', { enumerable: true, get: () => JSON.parse('') as string })
+    const rig = createRig({ context })
+    rig.client.track('visit')
+    await rig.client.flush()
+    expect(storedEvents(rig)).toMatchObject([{ name: 'visit', context: { os: 'linux' } }])
+  })
+
   it('what has no JSON is not registered, and spoils no event', async () => {
     const rig = createRig()
     rig.client.register({ count: 1n })
@@ -106,15 +148,41 @@ describe('batches', () => {
     expect(double.requests.map(({ body }) => body.events.length)).toEqual([10, 10, 5])
   })
 
-  it.each([NaN, -1, 1e9, '5' as unknown as number])(
-    'are as by default or as near as may be where both are %s',
-    async (value) => {
-      const { client, timers, double } = createRig({ batchSize: value, flushIntervalMs: value })
-      trackMany(client, 100)
-      await timers.pass(60 * SECOND_MS)
-      expect(double.storedIds()).toHaveLength(100)
-    },
-  )
+  it.each([
+    [NaN, 3000],
+    ['5' as unknown as number, 3000],
+    [-1, 0],
+    [700.9, 700],
+    [1e9, 60_000],
+  ])('wait, with a flushIntervalMs of %s, for %i ms', async (flushIntervalMs, waitedMs) => {
+    const { client, timers, double } = createRig({ flushIntervalMs })
+    client.track('signup')
+    const sinceMs = timers.nowMs()
+    await timers.pass(60 * SECOND_MS)
+    expect(double.requests.map(({ atMs }) => atMs - sinceMs)).toEqual([waitedMs])
+  })
+
+  it.each([
+    [NaN, 100],
+    ['5' as unknown as number, 100],
+    [-1, 1],
+    [7.9, 7],
+    [1e9, 100],
+  ])('have, with a batchSize of %s, at most %i events', async (batchSize, most) => {
+    const { client, timers, double } = createRig({ batchSize })
+    trackMany(client, 200)
+    await timers.pass(60 * SECOND_MS)
+    expect(Math.max(...double.requests.map(({ body }) => body.events.length))).toBe(most)
+    expect(double.storedIds()).toHaveLength(200)
+  })
+
+  it('wait in the queue as by default where maxQueueBytes is no number', async () => {
+    const { client, double, dropped } = createRig({ batchSize: 1, maxQueueBytes: '2 MB' as unknown as number })
+    double.always('unreachable')
+    trackMany(client, 5)
+    await client.flush()
+    expect(dropped).toEqual([])
+  })
 })
 
 describe('page views', () => {

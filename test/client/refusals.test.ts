@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { createClock } from '../../clients/typescript/src/clock.ts'
 import { createDouble } from './support/double.ts'
 import { createPage } from './support/page.ts'
 import { createRig, DatedTimers, mapStore, trackMany, waiting } from './support/rig.ts'
@@ -24,7 +25,6 @@ describe('a refused batch', () => {
 
   it.each([
     ['`invalid_events` has all', {}, 1],
-    ['`errors` names the first twenty', { withoutInvalidEvents: true }, 5],
     ['only `message` names one', { withoutErrors: true }, 91],
   ])('on 400, drops all of 90 offenders where %s', async (_, service, requests) => {
     const { client, timers, double, dropped } = createRig({ service })
@@ -42,6 +42,7 @@ describe('a refused batch', () => {
       { error: 'validation_failed', message: 'app_key: required', errors: [{ path: 'app_key', message: 'required' }] },
       { error: 'validation_failed', message: 'events[7].name: required' },
       { error: 'validation_failed', errors: [null] },
+      { error: 'validation_failed', errors: [{ path: 'sdk_version' }, { path: 'events[0].name' }] },
       'a proxy says no',
     ]
     for (const body of bodies) {
@@ -173,6 +174,31 @@ describe('a machine that slept while a request was under way', () => {
   })
 })
 
+describe('a slow answer', () => {
+  it.each([
+    [310_000, 0, '310000'],
+    [310_000, 19, '310000'],
+    [310_000, 29, null],
+    [290_000, 0, null],
+    [-310_000, 19, '-310000'],
+    [-310_000, 29, null],
+  ])('of a service that is %i ms ahead, after %i s: learnt is %s', (aheadMs, tookSeconds, learnt) => {
+    const store = mapStore()
+    const tookMs = tookSeconds * SECOND_MS
+    createClock(store).learn(tookMs / 2 + aheadMs, 0, tookMs)
+    expect(store.get('clock')).toBe(learnt)
+  })
+
+  it('forgets no correction that it cannot tell to be wrong', () => {
+    const store = mapStore(new Map([['clock', '310000']]))
+    const clock = createClock(store)
+    clock.learn(10 * SECOND_MS + 295_000, 0, 20 * SECOND_MS)
+    expect(store.get('clock')).toBe('310000')
+    clock.learn(1 * SECOND_MS, 0, 2 * SECOND_MS)
+    expect(store.get('clock')).toBeNull()
+  })
+})
+
 describe('a clock that was corrected', () => {
   it('stays so after an answer that was read late', async () => {
     const store = mapStore()
@@ -291,7 +317,7 @@ describe('a clock that is off', () => {
     const error = { path: 'events[0].timestamp', message: 'must lie between' }
     double.always({
       status: 400,
-      body: { error: 'validation_failed', message: 'events[0].timestamp', errors: [error] },
+      body: { error: 'validation_failed', message: 'events[0].timestamp', errors: [error], invalid_events: [0] },
     })
     client.track('signup')
     await timers.pass(MINUTE_MS)

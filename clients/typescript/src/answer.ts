@@ -1,7 +1,7 @@
 // What the service's answer means for a batch: it is tried again, or others take its place.
 
 import type { Clock } from './clock.ts'
-import { attempt } from './platform.ts'
+import { attempt, parseTime } from './platform.ts'
 import type { DropReason, SluiceEvent } from './types.ts'
 
 /** A day. A month's Retry-After is longer than a timer can be, and the plan may change before. */
@@ -29,14 +29,14 @@ export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clo
   if (status === 202) return { parts: [], reason: header('Sluice-Replay') === 'other' ? 'key_reused' : null }
   if (status === 400) return { parts: [withoutOffenders(text, events, clock)], reason: 'invalid' }
   // A batch of more events than the app may send in a minute would never fit.
-  const minuteLimit = Number(header('X-RateLimit-Limit') ?? Infinity)
-  if (status === 413 || (status === 429 && events.length > Math.max(minuteLimit, 1))) {
+  const minuteLimit = Number(header('X-RateLimit-Limit')) || Infinity
+  if (status === 413 || (status === 429 && events.length > minuteLimit)) {
     const half = Math.ceil(events.length / 2)
     return { parts: events.length > 1 ? [events.slice(0, half), events.slice(half)] : [], reason: 'too_large' }
   }
   // Of other statuses too: a 200 comes from something else, such as a hotel's login page.
   if (status < 400 || status >= 500 || status === 408 || status === 429)
-    return { retryAfterMs: retryAfterMs(header('Retry-After'), nowMs) }
+    return { retryAfterMs: retryAfterMs(header('Retry-After') ?? '', nowMs) }
   // The key is right: what waits gets in once the operator has named the page. A service before 0.4 has only the words.
   if (status === 401 && (refusalIn(text).reason === 'origin' || text.includes('the page may not send')))
     return { retryAfterMs: 0, isHeld: true }
@@ -44,30 +44,26 @@ export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clo
 }
 
 function refusalIn(text: string): Refusal {
-  return attempt(() => JSON.parse(text) as Refusal | null, null) ?? {}
+  return attempt(() => JSON.parse(text) as Refusal | null) ?? {}
 }
 
-function retryAfterMs(text: string | null, nowMs: number): number {
-  if (text === null) return 0
-  const waitMs = /^\d+$/.test(text) ? Number(text) * SECOND_MS : Date.parse(text) - nowMs
+function retryAfterMs(text: string, nowMs: number): number {
+  const waitMs = Number(text) * SECOND_MS || parseTime(text) - nowMs
   return Math.min(Math.max(waitMs || 0, 0), MAX_RETRY_AFTER_MS)
 }
 
 /** No event where none is named. One whose time alone is wrong stays, once, where the clock was found to be off. */
 function withoutOffenders(text: string, events: readonly SluiceEvent[], clock: Clock): SluiceEvent[] {
   const { message, errors, invalid_events: invalid } = refusalIn(text)
-  // The first twenty; a service that names only one does so at the start of its message.
-  const paths = Array.isArray(errors) ? errors.map((error) => String(error?.path)) : [String(message)]
-  const named = paths.map((path) => {
-    const [, index, member] = /^events\[(\d+)\](?:\.(\w+))?/.exec(path) ?? []
-    return { event: events[Number(index)], member }
-  })
-  const isListed = (event: SluiceEvent): boolean => named.some((one) => one.event === event)
+  const hasErrors = Array.isArray(errors)
+  // The first twenty. A service before 0.4 names only one, at the start of its message.
+  const paths = hasErrors ? errors.map((error) => String(error?.path)) : [String(message)]
+  const named = paths.map((path) => /^events\[(\d+)\](?:\.(\w+))?/.exec(path) ?? [])
+  const places = hasErrors ? [invalid].flat() : named.map(([, index]) => Number(index))
   const isOffender = (event: SluiceEvent, place: number): boolean =>
-    named.some((one) => one.event === event && (one.member !== 'timestamp' || !clock.mayCure(event))) ||
-    // What is wrong with those behind the twenty is not said.
-    (Array.isArray(invalid) && invalid.includes(place) && !isListed(event) && !clock.mayCure(event))
-  return named.some(({ event }) => event !== undefined)
+    places.includes(place) &&
+    (!clock.mayCure(event) || named.some(([, index, member]) => Number(index) === place && member !== 'timestamp'))
+  return events.some((_, place) => places.includes(place))
     ? events.filter((event, place) => !isOffender(event, place))
     : []
 }

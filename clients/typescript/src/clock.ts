@@ -1,12 +1,10 @@
 // How far this clock is off the server's, and the correction of events for it.
 
-import { isoTime } from './platform.ts'
+import { isoTime, parseTime } from './platform.ts'
 import type { SluiceEvent, SyncStore } from './types.ts'
 
 /** Less may be the network's delay, and harms nobody. */
 const TOLERANCE_MS = 300_000
-/** What took longer was read after a sleep, or across a change of this clock: it does not say when the server answered. */
-const MAX_ROUND_TRIP_MS = 30_000
 
 /** The correction is stored, so that a next page's first batch is right. */
 export type Clock = ReturnType<typeof createClock>
@@ -19,7 +17,7 @@ export function createClock(store: SyncStore) {
   function correct(event: SluiceEvent): SluiceEvent {
     const addMs = correctionMs()
     const saidAt = event.client_timestamp ?? event.timestamp
-    const corrected = isoTime(Date.parse(saidAt) + addMs)
+    const corrected = isoTime(parseTime(saidAt) + addMs)
     if (addMs === 0 || corrected === '') return event
     return { ...event, timestamp: corrected, client_timestamp: saidAt, clock_correction_ms: addMs }
   }
@@ -28,13 +26,15 @@ export function createClock(store: SyncStore) {
     correct,
     /** Not twice, so that no server can make a client try for ever. */
     mayCure: (event: SluiceEvent): boolean => event.clock_correction_ms === undefined && correct(event) !== event,
-    /** `dateMs` was the server's time at some moment between the two others. */
+    /** `dateMs` was the server's time at some moment between the two others; NaN teaches nothing. */
     learn(dateMs: number, sentMs: number, answeredMs: number): void {
       const tookMs = answeredMs - sentMs
-      if (tookMs < 0 || tookMs > MAX_ROUND_TRIP_MS) return
       const offMs = Math.round(dateMs - (sentMs + answeredMs) / 2)
-      if (Math.abs(offMs) > TOLERANCE_MS) store.set('clock', String(offMs))
-      else if (correctionMs() !== 0) store.remove('clock')
+      // By so much may it be wrong: nobody says when in that time the server answered.
+      const awayMs = Math.abs(offMs) - TOLERANCE_MS
+      if (tookMs < 0) return
+      if (awayMs > tookMs / 2) store.set('clock', String(offMs))
+      else if (awayMs < -tookMs / 2) store.remove('clock')
     },
   }
 }

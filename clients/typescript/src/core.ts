@@ -5,13 +5,13 @@ import { createIdentity } from './identity.ts'
 import { createLease } from './lease.ts'
 import type { Mirror } from './mirror.ts'
 import type { Watch } from './pages.ts'
-import { attempt, bytesOf, isoTime, type Page, type Platform, type Timers, uuid, within } from './platform.ts'
+import { attempt, bounded, bytesOf, isoTime, type Page, type Platform, type Timers, uuid, within } from './platform.ts'
 import { createQueue } from './queue.ts'
 import { createSender } from './sender.ts'
 import { guarded, spillingStore, webStore } from './store.ts'
 import { createTraits } from './traits.ts'
 import { createTransport } from './transport.ts'
-import type { AsyncStore, Client, DropReason, Options, Overrides, SluiceEvent, SyncStore } from './types.ts'
+import type { AsyncStore, Client, DropReason, Members, Options, Overrides, SluiceEvent, SyncStore } from './types.ts'
 
 const MAX_EVENTS = 100
 const SEAL_AFTER_MS = 3000
@@ -40,8 +40,9 @@ type Extras = {
 export function createCore(platform: Platform, options: Options, { mirrorOf, watchPages }: Extras = {}): Client {
   const { timers, page } = platform
   const given = options.store ?? (platform.storage && webStore(platform.storage, `sluice:${options.appKey}:`))
-  const keys = attempt(() => given?.keys(), null)
-  const mirror = keys && 'then' in keys ? (mirrorOf?.(given as AsyncStore, keys, timers) ?? null) : null
+  const keys = attempt(() => given?.keys())
+  const later = keys as PromiseLike<readonly string[]> | null
+  const mirror = later?.then ? (mirrorOf?.(given as AsyncStore, later, timers) ?? null) : null
   /** With other tabs or processes. */
   const shared = given && mirror === null ? guarded(given as SyncStore) : null
   const store = spillingStore(mirror ?? shared, () => isLoaded() && consent() === 'granted')
@@ -59,7 +60,8 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
   // What is in memory is nobody else's, whoever holds the lease.
   const isMine = (name: string): boolean => lease === null || lease.isHeld() || store.isInMemory(name)
   const maySend = (name: string): boolean => mayStore() && isMine(name)
-  const sender = createSender({ queue, transport, clock, store, maySend }, platform)
+  const mayAsk = (name: string): boolean => mayStore() && queue.names().includes(name)
+  const sender = createSender({ queue, transport, clock, store, maySend, mayAsk }, platform)
   const wake = (): void => void sender.wake()
   const batchSize = bounded(options.batchSize, 1, MAX_EVENTS, MAX_EVENTS)
   const sealAfterMs = bounded(options.flushIntervalMs, 0, MAX_SEAL_AFTER_MS, SEAL_AFTER_MS)
@@ -92,8 +94,11 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
     const text = store.get('consent')
     const stored = text === 'granted' || text === 'denied' ? text : null
     if (stored === null && choice === 'denied') store.set('consent', choice)
+    const isTakenBack = stored === 'denied' && choice !== stored
     choice = stored ?? choice
-    return choice ?? options.consent ?? 'granted'
+    // In another tab, or on the page before.
+    if (isTakenBack) forget(queue.names())
+    return choice ?? (mirror?.isConsentRead() === false ? 'pending' : (options.consent ?? 'granted'))
   }
 
   function on(target: EventTarget, type: string, listener: (event: Event) => void): void {
@@ -111,7 +116,7 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
     on(document, 'securitypolicyviolation', (event) => transport.noteViolation(event))
     on(window, 'pagehide', () => hide(true))
     for (const type of ['pageshow', 'online']) on(window, type, show)
-    on(window, 'storage', wake)
+    on(window, 'storage', () => void (mayStore() && wake()))
     const tell: Watch['tell'] = (name, properties) => take('screen', name, () => ({ properties }))
     if (options.pageViews && watchPages) ends.push(watchPages({ page: page!, timers, on, tell }))
   }
@@ -129,7 +134,8 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
       ...identity.ids(),
       timestamp,
       ...members,
-      context: { ...platform.context, ...options.context, ...members.context },
+      // What throws there is not to cost each event.
+      context: { ...platform.context, ...attempt(() => ({ ...options.context })), ...members.context },
     })
     const enter = (): void => {
       const event = attempt(() => make(traits.addTo(given!)))
@@ -139,12 +145,17 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
     else whenLoaded(enter)
   }
 
+  const taker =
+    (type: SluiceEvent['type'], member: 'properties' | 'revenue' = 'properties') =>
+    (name: string, given?: object, overrides?: Overrides): void =>
+      take(type, name, () => ({ ...(given && { [member]: given }), ...overrides }))
+
   function enterEvent(event: SluiceEvent, fault: DropReason | null): void {
     const given = consent()
     const reason = fault ?? (isClosed ? 'closed' : given === 'denied' ? 'consent' : add(event))
     if (reason !== null) return queue.drop(reason, [event])
-    while (open.length > MAX_OPEN_EVENTS || openBytes() > MAX_OPEN_BYTES) queue.drop('overflow', takeOpen(1))
-    if (given === 'granted' && (open.length >= batchSize || openBytes() >= MAX_BATCH_BYTES)) sealAndSend()
+    while (open.length > MAX_OPEN_EVENTS || bytesIn(open) > MAX_OPEN_BYTES) queue.drop('overflow', takeOpen(1))
+    if (given === 'granted' && (open.length >= batchSize || bytesIn(open) >= MAX_BATCH_BYTES)) sealAndSend()
     else sealTimer ??= timers.setTimeout(sealAndSend, sealAfterMs)
   }
 
@@ -161,7 +172,6 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
     return null
   }
 
-  const openBytes = (): number => open.reduce((sum, one) => sum + one.bytes, 0)
   const takeOpen = (count: number): SluiceEvent[] => open.splice(0, count).map(({ event }) => event)
 
   function sealAndSend(): void {
@@ -232,7 +242,7 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
     lease?.release()
     timers.clear(sealTimer)
     queue.drop('closed', takeOpen(Infinity))
-    for (const name of queue.names()) if (store.isInMemory(name)) queue.dropItem(name, 'closed')
+    for (const name of queue.names()) if (store.isInMemory(name)) queue.takeItem(name)('closed')
     await store.settled()
   }
 
@@ -244,16 +254,35 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
   }
 
   function optOut(): void {
+    // What another script has cleared is put back by this, and reported.
+    const names = queue.names()
     choice = 'denied'
     store.set('consent', choice)
-    queue.drop('consent', takeOpen(Infinity))
-    for (const name of queue.names()) queue.dropItem(name, 'consent')
-    identity.forget()
+    forget(names)
+  }
+
+  function forgetUser(): void {
     traits.forget()
+    identity.forget()
+  }
+
+  /** All of it, before anybody is told: a report may fail, and its hook ask for anything. */
+  function forget(names: readonly string[]): void {
+    const events = takeOpen(Infinity)
+    const reports = names.map(queue.takeItem)
+    forgetUser()
     lease?.release()
     store.forget()
-    // What was full has room for it now.
-    if (store.isInMemory('consent')) store.set('consent', choice)
+    keepChoice()
+    // A store that answers later says later that it was full.
+    void store.settled().then(keepChoice)
+    queue.drop('consent', events)
+    for (const report of reports) report('consent')
+  }
+
+  /** What was full has room for it now. */
+  function keepChoice(): void {
+    if (store.isInMemory('consent')) store.set('consent', choice!)
   }
 
   if (page !== null) listen(page)
@@ -261,19 +290,17 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
   else void mirror.loaded.then(begin)
 
   return {
-    track: (name, properties?: object, overrides?: Overrides) =>
-      take('track', name, () => ({ ...(properties && { properties: { ...properties } }), ...overrides })),
-    screen: (name, properties, overrides) =>
-      take('screen', name, () => ({ ...(properties && { properties }), ...overrides })),
-    revenue: (name, revenue, overrides) => take('revenue', name, () => ({ revenue, ...overrides })),
+    track: taker('track'),
+    screen: taker('screen'),
+    revenue: taker('revenue', 'revenue'),
     identify: (userId) => whenLoaded(() => traits.identify(userId)),
-    register: (properties) => whenLoaded(() => traits.register(properties)),
+    register(properties) {
+      // A copy: the caller may go on changing it. What has no JSON would spoil each later event.
+      const text = attempt(() => JSON.stringify(properties)) ?? '{}'
+      whenLoaded(() => traits.register(JSON.parse(text) as Members))
+    },
     unregister: (...names) => whenLoaded(() => traits.unregister(names)),
-    reset: () =>
-      whenLoaded(() => {
-        traits.forget()
-        identity.forget()
-      }),
+    reset: () => whenLoaded(forgetUser),
     flush,
     close,
     optIn: () => whenLoaded(optIn),
@@ -281,6 +308,4 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
   }
 }
 
-function bounded(given: number | undefined, least: number, most: number, otherwise: number): number {
-  return Number.isFinite(given) ? Math.min(Math.max(Math.floor(given!), least), most) : otherwise
-}
+const bytesIn = (list: readonly { readonly bytes: number }[]): number => list.reduce((sum, one) => sum + one.bytes, 0)

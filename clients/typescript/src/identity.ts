@@ -20,7 +20,8 @@ export function createIdentity(store: SyncStore, timers: Timers, mayStore: () =>
   let isStored = false
 
   function renew(nowMs: number, day: string): Kept {
-    const stored = mayStore() ? readJson(store, 'identity', kept) : kept
+    // What was stored and is no more has been forgotten, in another tab too.
+    const stored = mayStore() ? readJson(store, 'identity', isStored ? null : kept) : kept
     const old = Array.isArray(stored?.periods) && Array.isArray(stored?.ids) ? stored : null
     const session = old && Math.abs(nowMs - old.usedMs) < SESSION_IDLE_MS ? old.periods[3] : uuid()
     const periods = [day, day.slice(0, 7), String(Math.floor(nowMs / RETENTION_MS)), session]
@@ -36,7 +37,7 @@ export function createIdentity(store: SyncStore, timers: Timers, mayStore: () =>
       const nowMs = timers.nowMs()
       const day = isoTime(nowMs).slice(0, 10)
       const isFresh = kept?.periods[0] === day && Math.abs(nowMs - kept.usedMs) < WRITE_MS && isStored === mayStore()
-      if (kept === null || !isFresh) kept = renew(nowMs, day)
+      if (kept === null || !isFresh || (isStored && store.get('identity') === null)) kept = renew(nowMs, day)
       const [hashed_daily_id, hashed_monthly_id, hashed_retention_id, session_id] = kept.ids
       return { hashed_daily_id, hashed_monthly_id, hashed_retention_id, session_id }
     },

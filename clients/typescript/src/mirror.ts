@@ -8,7 +8,7 @@ import type { AsyncStore } from './types.ts'
 const TIMEOUT_MS = 5000
 const LATE = Symbol('late')
 
-export type Mirror = BufferedStore & { readonly loaded: Promise<void> }
+export type Mirror = BufferedStore & { readonly loaded: Promise<void>; isConsentRead(): boolean }
 
 export function mirrorOf(store: AsyncStore, keys: PromiseLike<readonly string[]>, timers: Timers): Mirror {
   const texts = new Map<string, string>()
@@ -17,6 +17,7 @@ export function mirrorOf(store: AsyncStore, keys: PromiseLike<readonly string[]>
   const unkept = new Set<string>()
   /** One that was silent once is not asked again: what is set is in memory alone. */
   let isSilent = false
+  let isConsentRead = false
   let writing: Promise<void> | null = null
 
   async function ask<T, F>(work: () => PromiseLike<T>, otherwise: F): Promise<T | F> {
@@ -37,10 +38,12 @@ export function mirrorOf(store: AsyncStore, keys: PromiseLike<readonly string[]>
   async function load(): Promise<void> {
     const names = await ask(() => keys, [])
     const read = async (name: string): Promise<void> => {
-      const text = await ask(() => store.get(name), null)
+      const text = await ask(() => store.get(name), LATE)
       if (typeof text === 'string' && !texts.has(name)) texts.set(name, text)
+      if (name === 'consent') isConsentRead = text !== LATE
     }
-    await Promise.all((Array.isArray(names) ? names : []).map(read))
+    // Whether it is named or not: what could not be read may be an opt-out.
+    await Promise.all(['consent', ...(Array.isArray(names) ? names : [])].map(read))
   }
 
   async function write(): Promise<void> {
@@ -66,6 +69,7 @@ export function mirrorOf(store: AsyncStore, keys: PromiseLike<readonly string[]>
     settled: async () => {
       await writing
     },
+    isConsentRead: () => isConsentRead,
     isInMemory: (name) => unkept.has(name),
     keys: () => [...texts.keys()],
     get: (name) => texts.get(name) ?? null,

@@ -24,7 +24,7 @@ export function watchPages({ page, timers, on, tell }: Watch): () => void {
 
   function look(again = false): void {
     if (isOver) return
-    const [, route] = /^#!?(\/[^?]*)/.exec(window.location.hash) ?? []
+    const [, route] = /^#!?(\/[^?#&;=]*)/.exec(window.location.hash) ?? []
     const name = `${window.location.pathname}${route === undefined ? '' : `#${route}`}`.slice(0, MAX_NAME)
     if (name === last && !again) return
     const referrer = last ?? withoutQuery(document.referrer)

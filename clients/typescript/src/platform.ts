@@ -5,6 +5,8 @@ import type { Context } from './types.ts'
 
 export interface Timers {
   nowMs(): number
+  /** Goes forward alone, whatever is done to the clock of the day. */
+  monotonicMs(): number
   setTimeout(task: () => void, delayMs: number): unknown
   clear(timer: unknown): void
 }
@@ -32,7 +34,12 @@ export interface Platform {
 export function systemPlatform(): Platform {
   const isPage = attempt(() => typeof window === 'object' && typeof document === 'object', false)
   return {
-    timers: { nowMs, setTimeout: later, clear: (timer) => attempt(() => clearTimeout(timer as number)) },
+    timers: {
+      nowMs,
+      monotonicMs: forwardClock(),
+      setTimeout: later,
+      clear: (timer) => attempt(() => clearTimeout(timer as number)),
+    },
     random: chance,
     fetch: (...args) => fetch(...args),
     compress,
@@ -41,13 +48,13 @@ export function systemPlatform(): Platform {
       ? {
           window,
           document,
-          navigator: attempt(() => window.navigator, null) ?? {},
-          origin: String(attempt(() => location.origin, null)),
+          navigator: attempt(() => window.navigator) ?? {},
+          origin: String(attempt(() => location.origin)),
           keepalive: attempt(() => 'keepalive' in Request.prototype, false),
         }
       : null,
     // Reading it throws where the user forbids storage.
-    storage: isPage ? (attempt(() => window.localStorage, null) ?? null) : null,
+    storage: isPage ? (attempt(() => window.localStorage) ?? null) : null,
   }
 }
 
@@ -80,15 +87,33 @@ const MAX_DATE_MS = 8.64e15
 /** Scripts that set the time for tests or games may leave only one of the two right. */
 function nowMs(): number {
   const isTime = (ms: unknown): boolean => Number.isFinite(ms) && Math.abs(ms as number) <= MAX_DATE_MS
-  return [attempt(() => Date.now()), new Date().getTime()].find(isTime) ?? 0
+  return [attempt(() => Date.now()), attempt(() => new Date().getTime())].find(isTime) ?? 0
 }
 
+/** Where there is only the clock of the day, or another script's: what it is set back by is not counted. */
+function forwardClock(): () => number {
+  let lastMs = Infinity
+  let passedMs = 0
+  return () => {
+    const atMs = attempt(() => performance.now(), NaN)
+    const readMs = atMs >= 0 ? atMs : nowMs()
+    passedMs += Math.max(readMs - lastMs, 0)
+    lastMs = readMs
+    return passedMs
+  }
+}
+
+/** NaN where it is no time, or the page has broken its clock. */
+export const parseTime = (text: string): number => attempt(() => Date.parse(text), NaN)
 export const isoTime = (ms: number): string => attempt(() => new Date(ms).toISOString(), '')
+
+/** A longer delay would be none. */
+const MAX_DELAY_MS = 2 ** 31 - 1
 
 /** A task that is run before the timer is there would be run again and again. */
 function later(task: () => void, delayMs: number): unknown {
   let isSet = false
-  const timer = attempt(() => setTimeout(() => isSet && task(), delayMs), null)
+  const timer = attempt(() => setTimeout(() => isSet && task(), Math.min(delayMs, MAX_DELAY_MS)))
   isSet = true
   return timer
 }
@@ -128,7 +153,7 @@ async function compress(body: string): Promise<ArrayBuffer | null> {
 /** A random UUID. crypto.randomUUID is absent on pages that came over plain http, and all of crypto in React Native. */
 export function uuid(): string {
   const bytes = new Uint8Array(16)
-  attempt(() => crypto.getRandomValues(bytes), null)
+  attempt(() => crypto.getRandomValues(bytes))
   // Where another script has made one of the two a constant, the other still is random.
   const mixed = Array.from(bytes, (byte) => byte ^ (chance() * 256))
   mixed[6] = (mixed[6] & 0x0f) | 0x40
@@ -137,15 +162,11 @@ export function uuid(): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Of the text in UTF-8. */
-export function bytesOf(text: string): number {
-  let bytes = text.length
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at)
-    // Two units of a pair have four bytes.
-    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
-  }
-  return bytes
+/** Of a JSON text in UTF-8. Neither Blob nor TextEncoder is there in each page. */
+export const bytesOf = (json: string): number => encodeURIComponent(json).replace(/%../g, '1').length
+
+export function bounded(given: number | undefined, least: number, most: number, otherwise: number): number {
+  return Number.isFinite(given) ? Math.min(Math.max(Math.floor(given!), least), most) : otherwise
 }
 
 /** JSON of a list. Scripts of long ago (Prototype.js) give arrays a toJSON that makes a text of them. */
@@ -153,6 +174,6 @@ export const listJson = (items: readonly unknown[]): string => `[${items.map((it
 
 /** On Node, a wait must not keep the process from ending. */
 export function unref(timer: unknown): unknown {
-  attempt(() => (timer as { unref?: () => void } | null)?.unref?.(), null)
+  attempt(() => (timer as { unref?: () => void } | null)?.unref?.())
   return timer
 }

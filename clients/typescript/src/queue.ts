@@ -3,7 +3,7 @@
 
 import type { Replacement } from './answer.ts'
 import type { Clock } from './clock.ts'
-import { attempt, bytesOf, listJson, type Timers, uuid } from './platform.ts'
+import { attempt, bounded, bytesOf, listJson, type Timers, uuid } from './platform.ts'
 import { readJson, type SpillingStore } from './store.ts'
 import type { DropReason, HeldReason, Options, SluiceEvent } from './types.ts'
 
@@ -29,15 +29,19 @@ type Body = { events?: SluiceEvent[]; client_report?: { dropped?: Report } }
 export type Queue = ReturnType<typeof createQueue>
 
 export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, options: Options) {
-  const { appKey, maxQueueBytes = DEFAULT_MAX_BYTES, onDropped, onHeld } = options
+  const { appKey, onDropped, onHeld } = options
+  const maxBytes = bounded(options.maxQueueBytes, 0, Infinity, DEFAULT_MAX_BYTES)
   /** Items that this client is sending. */
   const busy = new Set<string>()
   const id = uuid()
   let lastMs = 0
 
   const sizeOf = (name: string): number => Number(NAME.exec(name)?.[2])
-  const isItem = (name: string): boolean => NAME.test(name)
-  const names = (): string[] => store.keys().filter(isItem).sort()
+  const names = (): string[] =>
+    store
+      .keys()
+      .filter((name) => NAME.test(name))
+      .sort()
   const isBatch = (batch: Batch | null): batch is Batch => typeof batch?.body === 'string'
   const read = (name: string): Batch[] => [readJson<(Batch | null)[]>(store, name, [])].flat().filter(isBatch)
 
@@ -50,8 +54,8 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
   function count(report: Report): void {
     const dropped: Report = readJson(store, 'dropped', {})
     for (const [reason, more] of Object.entries(report) as [DropReason, number][])
-      dropped[reason] = (dropped[reason] ?? 0) + more
-    if (Object.keys(report).length > 0) store.set('dropped', JSON.stringify(dropped))
+      dropped[reason] = (Number(dropped[reason]) || 0) + more
+    store.set('dropped', JSON.stringify(dropped))
   }
 
   function drop(reason: DropReason, events: readonly SluiceEvent[]): void {
@@ -66,12 +70,15 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     attempt(() => onHeld?.(reason, events))
   }
 
-  function dropItem(name: string, reason: DropReason): void {
+  /** Removes it, and returns what reports it. */
+  function takeItem(name: string): (reason: DropReason) => void {
     const batches = read(name).map(unseal)
     store.remove(name)
-    for (const { events, report } of batches) {
-      count(report)
-      drop(reason, events)
+    return (reason) => {
+      for (const { events, report } of batches) {
+        count(report)
+        drop(reason, events)
+      }
     }
   }
 
@@ -79,9 +86,9 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     const waiting = names()
     let bytes = waiting.reduce((sum, name) => sum + sizeOf(name), 0)
     for (const name of waiting.slice(0, -1).filter((item) => !busy.has(item))) {
-      if (bytes <= maxQueueBytes) return
+      if (bytes <= maxBytes) return
       bytes -= sizeOf(name)
-      dropItem(name, 'overflow')
+      takeItem(name)('overflow')
     }
   }
 
@@ -105,7 +112,7 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     replace,
     drop,
     hold,
-    dropItem,
+    takeItem,
     /** Seals events into a batch that is stored before it is sent. */
     add(events: readonly SluiceEvent[]): void {
       const batch = seal(uuid(), events, readJson(store, 'dropped', {}))
@@ -136,6 +143,6 @@ function childKey(key: string, at: number): string {
 
 export function unseal(batch: Batch): Contents {
   // Null where somebody else wrote it. The service refuses it, and it goes.
-  const body = attempt(() => JSON.parse(batch.body) as Body | null, null)
-  return { events: body?.events ?? [], report: body?.client_report?.dropped ?? {} }
+  const body = attempt(() => JSON.parse(batch.body) as Body | null)
+  return { events: Array.isArray(body?.events) ? body.events : [], report: body?.client_report?.dropped ?? {} }
 }

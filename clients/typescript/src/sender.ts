@@ -23,21 +23,32 @@ type Parts = {
   clock: Clock
   store: SpillingStore
   maySend: (name: string) => boolean
+  /** The user, or the end of the client, may have taken the batch back meanwhile. */
+  mayAsk: (name: string) => boolean
 }
 
 export function createSender(parts: Parts, { timers, random }: Pick<Platform, 'timers' | 'random'>) {
-  const { queue, transport, clock, store, maySend } = parts
+  const { queue, transport, clock, store, maySend, mayAsk } = parts
   let failures = 0
   let unanswered = 0
   let retryAtMs = 0
-  let pacedUntilMs = 0
+  let pacedUntilAtMs = 0
+  let refusedUntilAtMs = 0
   let timer: unknown = null
   let running: Promise<void> | null = null
 
-  /** Retry-After, or the rest of a minute that is used up, for every client of this store. The clock may have been set back since. */
+  /** Retry-After, or the rest of a minute that is used up. */
   function mustWaitMs(): number {
-    const waitMs = (Number(store.get('wait') ?? 0) || 0) - timers.nowMs()
-    return waitMs > MAX_RETRY_AFTER_MS ? 0 : Math.max(waitMs, 0)
+    const [untilMs, longestMs = MAX_RETRY_AFTER_MS] = (store.get('wait') ?? '').split(' ').map(Number)
+    const waitMs = untilMs - timers.nowMs()
+    // A longer wait than was written down: the clock has been set back since.
+    return Math.max(waitMs <= longestMs ? waitMs : 0, refusedUntilAtMs - timers.monotonicMs(), 0)
+  }
+
+  /** For every client of this store, which share no clock but that of the day. */
+  function mustWait(ms: number): void {
+    refusedUntilAtMs = timers.monotonicMs() + ms
+    store.set('wait', `${timers.nowMs() + ms} ${ms}`)
   }
 
   function fail(name: string, batch: Batch, retryAfterMs: number): void {
@@ -47,8 +58,9 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     const backoffMs = FIRST_BACKOFF_MS * 2 ** failures * (1 + random()) * 0.5
     failures = (failures + 1) % MAX_TRIES
     // A little more than Retry-After: not all clients come at the minute's turn.
-    retryAtMs = timers.nowMs() + Math.max(failures === 0 ? REST_MS : backoffMs, retryAfterMs * (1 + random() / 20))
-    if (retryAfterMs > 0) store.set('wait', String(timers.nowMs() + retryAfterMs))
+    retryAtMs =
+      timers.monotonicMs() + Math.max(failures === 0 ? REST_MS : backoffMs, retryAfterMs * (1 + random() / 20))
+    if (retryAfterMs > 0) mustWait(retryAfterMs)
   }
 
   /** Little is left of the minute: the rest of it is for what is left, so that nothing is refused. */
@@ -56,17 +68,19 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     const [, left, seconds] = /"minute";r=(\d+);t=(\d+)/.exec(rateLimit ?? '') ?? []
     if (left === undefined) return
     const share = Math.min(events / Math.max(Number(left), 1), 1)
-    pacedUntilMs = timers.nowMs() + share * Math.min(Number(seconds) * 1000, MINUTE_MS)
+    const waitMs = share * Math.min(Number(seconds) * 1000, MINUTE_MS)
+    pacedUntilAtMs = timers.monotonicMs() + waitMs
     // What is sent in the rest of it would be refused, whoever sends it.
-    if (Number(left) === 0) store.set('wait', String(pacedUntilMs))
+    if (Number(left) === 0) mustWait(waitMs)
   }
 
   /** One try. `keepalive`: the page may be gone before the answer. */
   async function send(name: string, batch: Batch, keepalive: boolean): Promise<void> {
     queue.busy.add(name)
-    const answer = await transport.send(batch, keepalive)
+    const answer = await transport.send(batch, keepalive, () => mayAsk(name))
     queue.busy.delete(name)
-    if (answer === 'blocked') return queue.dropItem(name, 'blocked')
+    if (answer === null) return
+    if (answer === 'blocked') return queue.takeItem(name)('blocked')
     const contents = unseal(batch)
     unanswered = answer === 'failed' ? unanswered + 1 : 0
     if (answer === 'failed') {
@@ -87,7 +101,7 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
   /** What waits next; null where nothing may be sent now. */
   function next(): string | null {
     const name = queue.names().find((item) => !queue.busy.has(item) && maySend(item)) ?? null
-    const waitMs = Math.max(mustWaitMs(), Math.max(retryAtMs, pacedUntilMs) - timers.nowMs())
+    const waitMs = Math.max(mustWaitMs(), Math.max(retryAtMs, pacedUntilAtMs) - timers.monotonicMs())
     if (name === null || waitMs <= 0) return name
     timers.clear(timer)
     timer = unref(timers.setTimeout(() => void wake(), waitMs))
@@ -99,9 +113,9 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     await store.settled()
     for (let name = next(); name !== null; name = next()) {
       const [batch] = queue.read(name)
-      const isUnconfirmed = batch?.handedMs !== undefined && timers.nowMs() - batch.handedMs > KEY_LIFE_MS
-      if (queue.isExpired(name)) queue.dropItem(name, 'expired')
-      else if (batch === undefined || isUnconfirmed) queue.dropItem(name, 'unconfirmed')
+      const isUnconfirmed = batch?.handedMs !== undefined && Math.abs(timers.nowMs() - batch.handedMs) > KEY_LIFE_MS
+      if (queue.isExpired(name)) queue.takeItem(name)('expired')
+      else if (batch === undefined || isUnconfirmed) queue.takeItem(name)('unconfirmed')
       else await send(name, batch, false)
       await store.settled()
     }

@@ -31,12 +31,12 @@ export function guarded(store: SyncStore): SyncStore {
   let canList = true
   return {
     keys() {
-      const names = attempt(() => store.keys(), null)
+      const names = attempt(() => store.keys())
       canList = Array.isArray(names)
-      return names ?? []
+      return canList ? names! : []
     },
     get(name) {
-      const text = canList ? attempt(() => store.get(name), null) : null
+      const text = canList ? attempt(() => store.get(name)) : null
       return typeof text === 'string' ? text : null
     },
     set: (name, value) => canList && attempt(() => store.set(name, value), false),
@@ -128,7 +128,8 @@ export function spillingStore(
   }
 }
 
-/** What was stored as JSON; `otherwise` where there is nothing, or nothing that can be read. */
+/** An object or a list that was stored as JSON; `otherwise` where there is none that can be read. */
 export function readJson<T>(store: SyncStore, name: string, otherwise: T): T {
-  return attempt(() => JSON.parse(store.get(name) ?? 'null') as T | null, null) ?? otherwise
+  const found = attempt(() => JSON.parse(store.get(name) ?? 'null') as T | null)
+  return found && typeof found === 'object' ? found : otherwise
 }

@@ -2,7 +2,7 @@
 
 import type { Answer } from './answer.ts'
 import type { Clock } from './clock.ts'
-import { attempt, bytesOf, type Platform, within } from './platform.ts'
+import { attempt, bytesOf, type Platform, parseTime, within } from './platform.ts'
 import type { Batch } from './queue.ts'
 
 const TIMEOUT_MS = 30_000
@@ -14,7 +14,7 @@ export type Transport = ReturnType<typeof createTransport>
 
 export function createTransport(service: string, { timers, fetch, compress, page }: Platform, clock: Clock) {
   const url = `${service.replace(/\/+$/, '')}/api/v1/events`
-  const address = attempt(() => new URL(url, page?.origin), null)
+  const address = attempt(() => new URL(url, page?.origin))
   // Another origin is asked before any request that a form could not send, and a page that ends has no time for it.
   const isElsewhere = page !== null && address?.origin !== page.origin
   const plainUrl = (batch: Batch): string => `${url}?key=${batch.key}`
@@ -28,8 +28,7 @@ export function createTransport(service: string, { timers, fetch, compress, page
   /** Null: as it is. Where it failed once, nothing of this page is compressed. */
   async function pack(body: string): Promise<ArrayBuffer | null> {
     const packed = await within(timers, COMPRESS_TIMEOUT_MS, () => compress(body), undefined)
-    if (packed === null) return null
-    mayCompress = packed !== undefined && isWhole(packed, body)
+    if (packed !== null) mayCompress = isWhole(packed, body)
     return mayCompress ? packed! : null
   }
 
@@ -53,21 +52,26 @@ export function createTransport(service: string, { timers, fetch, compress, page
     if (typeof response.status !== 'number') throw new TypeError('not an answer')
     const answeredMs = timers.nowMs()
     const header = (name: string): string | null => {
-      const value = attempt(() => response.headers.get(name), null)
+      const value = attempt(() => response.headers.get(name))
       return typeof value === 'string' ? value : null
     }
     // That it is stored is known before the text is there.
     const text = response.status === STORED ? '' : String(await (response.text() as Promise<unknown>))
     if (response.status === STORED) attempt(() => void response.text().catch(() => ''))
-    const dateMs = Date.parse(header('Date') ?? '')
-    if (!Number.isNaN(dateMs)) clock.learn(dateMs, sentMs, answeredMs)
+    clock.learn(parseTime(header('Date') ?? ''), sentMs, answeredMs)
     isOfflineWrong = saysOffline()
     return { status: response.status, header, text }
   }
 
   /** It ends in time though something that another script has put in the place of fetch may not. */
-  async function ask(batch: Batch, keepalive: boolean, packed: ArrayBuffer | null): Promise<Answer | 'failed'> {
-    const abort = attempt(() => new AbortController(), null)
+  async function ask(
+    batch: Batch,
+    keepalive: boolean,
+    packed: ArrayBuffer | null,
+    mayAsk: () => boolean,
+  ): Promise<Answer | 'failed' | null> {
+    if (!mayAsk()) return null
+    const abort = attempt(() => new AbortController())
     const work = (): Promise<Answer> => request(batch, keepalive, packed, abort?.signal ?? null)
     const answer = await within(timers, TIMEOUT_MS, work, 'failed' as const)
     if (answer === 'failed') attempt(() => abort?.abort())
@@ -87,21 +91,20 @@ export function createTransport(service: string, { timers, fetch, compress, page
         isBlocked = true
     },
     /** With `keepalive`, and from a page that is hidden, the request is under way when this returns. */
-    async send(batch: Batch, keepalive: boolean): Promise<Answer | 'blocked' | 'failed'> {
+    async send(batch: Batch, keepalive: boolean, mayAsk: () => boolean): Promise<Answer | 'blocked' | 'failed' | null> {
       if (isBlocked) return 'blocked'
       const packed = keepalive || !mayCompress || isHidden() ? null : await pack(batch.body)
-      const answer = await ask(batch, keepalive, packed)
-      const isRefused = answer !== 'failed' && (answer.status === 400 || answer.status === 415)
+      const answer = await ask(batch, keepalive, packed, mayAsk)
+      const isRefused = answer !== null && answer !== 'failed' && (answer.status === 400 || answer.status === 415)
       // The service says so of events that do not fit. Else it, or what lies before it, could not read what was compressed.
       if (packed === null || !isRefused || answer.text.includes('"validation_failed"')) return answer
       mayCompress = false
-      return await ask(batch, keepalive, null)
+      return await ask(batch, keepalive, null, mayAsk)
     },
   }
 }
 
 /** gzip ends with the length of the text. Browsers have given less without an error. */
-function isWhole(packed: ArrayBuffer, body: string): boolean {
-  const { byteLength } = packed
-  return attempt(() => new DataView(packed).getUint32(byteLength - 4, true) === bytesOf(body), false)
+function isWhole(packed: ArrayBuffer | undefined, body: string): boolean {
+  return attempt(() => new DataView(packed!).getUint32(packed!.byteLength - 4, true) === bytesOf(body), false)
 }

@@ -109,9 +109,9 @@ export interface Client<E extends object = AnyEvents> {
   track<N extends keyof E & string>(name: N, ...given: Given<E[N]>): void
   screen(name: string, properties?: Members, overrides?: Overrides): void
   revenue(name: string, revenue: Members, overrides?: Overrides): void
-  /** Each later event has this `user_id`. */
-  identify(userId: string): void
-  /** Each later event has these properties too, where it names no others. */
+  /** Each later event has this `user_id`, as a text of at most 256 characters. Null, '' and what is no id forget the user. */
+  identify(userId: string | number | bigint | null): void
+  /** Each later event has these properties too, where it names no others: 50, each of at most 500 characters. */
   register(properties: Members): void
   unregister(...names: string[]): void
   /** Forgets the user, the registered properties and all ids. */

@@ -251,6 +251,20 @@ const time: Broken[] = [
     code: `put(globalThis, 'setTimeout', (task) => (task(), 1))`,
     ends: 'sent',
   },
+  {
+    what: 'Date throws',
+    code: `{ const Real = Date; put(globalThis, 'Date', class { constructor() { fail() } }); Date.now = fail }`,
+    ends: 'invalid',
+  },
+  { what: 'Date is absent', code: `put(globalThis, 'Date', undefined)`, ends: 'invalid' },
+  { what: 'performance is absent', code: `put(globalThis, 'performance', undefined)`, ends: 'sent' },
+  { what: 'performance.now is no number', code: `put(performance, 'now', () => 'soon')`, ends: 'sent' },
+  {
+    what: 'the clock is set back by forty days',
+    code: `{ const real = Date.now; put(globalThis, 'performance', undefined); Date.now = () => real() - 3456000000 }`,
+    later: true,
+    ends: 'sent',
+  },
   { what: 'clearTimeout throws', code: `put(globalThis, 'clearTimeout', fail)`, ends: 'sent' },
 ]
 

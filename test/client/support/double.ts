@@ -1,5 +1,5 @@
-// A double of the service, for what the service does not do yet (`errors` in a 400, CORS, beacons) and for what it does
-// only when it is ill. It answers as contract.md says: keys first, then the body, then the limits.
+// A double of the service, for beacons and for what the service does only when it is ill. It answers in the service's order:
+// keys first, then the body, then the limits.
 
 import { gunzipSync } from 'node:zlib'
 
@@ -62,7 +62,6 @@ export interface DoubleOptions {
   readonly maxBytes?: number
   /** As the service of today: the first offender, in `message` alone. */
   readonly withoutErrors?: boolean
-  readonly withoutInvalidEvents?: boolean
   /** How far its clock is ahead of the client's. */
   readonly aheadMs?: number
 }
@@ -78,7 +77,7 @@ const MAX_NAMED = 20
 const NO_BATCH: SentBody = { app_key: '', sdk_version: '', events: [] }
 
 export function createDouble(options: DoubleOptions): Double {
-  const { nowMs, maxBytes = 524_288, withoutErrors = false, withoutInvalidEvents = false, aheadMs = 0 } = options
+  const { nowMs, maxBytes = 524_288, withoutErrors = false, aheadMs = 0 } = options
   const requests: Request[] = []
   const stored = new Map<string, SentBody>()
   const planned: Behaviour[] = []
@@ -103,8 +102,9 @@ export function createDouble(options: DoubleOptions): Double {
       const named = errors.slice(0, MAX_NAMED)
       const message = `${named[0].path}: ${named[0].message}`
       const places = errors.map(({ path }) => Number(/\d+/.exec(path)?.[0]))
-      const invalidEvents = withoutInvalidEvents ? {} : { invalid_events: [...new Set(places)] }
-      const more = withoutErrors ? {} : { errors: named, errors_total: errors.length, ...invalidEvents }
+      const more = withoutErrors
+        ? {}
+        : { errors: named, errors_total: errors.length, invalid_events: [...new Set(places)] }
       return { status: 400, body: { error: 'validation_failed', message, ...more } }
     }
     stored.set(key, body)

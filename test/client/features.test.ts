@@ -231,6 +231,19 @@ describe('page views', () => {
     expect(JSON.stringify(storedEvents(rig))).not.toContain('secret')
   })
 
+  it.each([
+    '#/login#access_token=secret',
+    '#/login&access_token=secret',
+    '#!/login?access_token=secret',
+    '#/login;t=secret',
+  ])('tell no secret that follows the route in %s', async (hash) => {
+    const page = createShop()
+    page.go('/app', hash)
+    const rig = createRig({ page, pageViews: true })
+    await rig.client.flush()
+    expect(storedEvents(rig).map(({ name }) => name)).toEqual(['/app#/login'])
+  })
+
   it('end with the client, and leave the history as it was', async () => {
     const page = createShop()
     const calls = (): unknown[] => Object.values(page.history)

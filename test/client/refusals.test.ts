@@ -42,7 +42,6 @@ describe('a refused batch', () => {
       { error: 'validation_failed', message: 'app_key: required', errors: [{ path: 'app_key', message: 'required' }] },
       { error: 'validation_failed', message: 'events[7].name: required' },
       { error: 'validation_failed', errors: [null] },
-      { error: 'validation_failed', errors: [{ path: 'sdk_version' }, { path: 'events[0].name' }] },
       'a proxy says no',
     ]
     for (const body of bodies) {
@@ -54,6 +53,16 @@ describe('a refused batch', () => {
       expect(dropped).toMatchObject([{ reason: 'invalid', names: ['signup'] }])
       expect(waiting(store)).toEqual([])
     }
+  })
+
+  it('on 400 without `invalid_events`, goes whole and at once, though an error names an event of several', async () => {
+    const { client, timers, double, dropped } = createRig()
+    const errors = [{ path: 'sdk_version' }, { path: 'events[0].name' }]
+    double.always({ status: 400, body: { error: 'validation_failed', message: 'sdk_version: type', errors } })
+    trackMany(client, 3)
+    await timers.pass(MINUTE_MS)
+    expect(double.requests).toHaveLength(1)
+    expect(dropped).toMatchObject([{ reason: 'invalid', names: ['event 0', 'event 1', 'event 2'] }])
   })
 
   it('on 413, is sent in halves, and a single event that is too large is dropped', async () => {

@@ -17,7 +17,10 @@ export type Answer = {
 
 type Refusal = { message?: unknown; reason?: unknown; errors?: ({ path: unknown } | null)[]; invalid_events?: unknown }
 
-/** `parts` of the batch are sealed anew in its place, and its other events dropped, but those of an accepted one. */
+/**
+ * Each of `parts` becomes a new batch in the place of this one. Its other events are dropped and reported as `reason`; null:
+ * they are stored, and nothing is reported.
+ */
 export type Replacement = { readonly parts: readonly (readonly SluiceEvent[])[]; readonly reason: DropReason | null }
 
 /** `isHeld`: the page may not send with this key, until its app's `origins` name it. */

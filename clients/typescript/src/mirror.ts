@@ -58,7 +58,7 @@ export function mirrorOf(store: AsyncStore, keys: PromiseLike<readonly string[]>
   }
 
   function put(name: string, text: string | null): void {
-    // Behind what was set before.
+    // Writes keep their order: this one comes after all that were asked for before it.
     waiting.delete(name)
     waiting.set(name, text)
     writing ??= write()

@@ -65,7 +65,7 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     attempt(() => onDropped?.(reason, events))
   }
 
-  /** It stays. */
+  /** Tells the app of a batch that stays in the queue. */
   function hold(reason: HeldReason, events: readonly SluiceEvent[]): void {
     attempt(() => onHeld?.(reason, events))
   }
@@ -142,7 +142,7 @@ function childKey(key: string, at: number): string {
 }
 
 export function unseal(batch: Batch): Contents {
-  // Null where somebody else wrote it. The service refuses it, and it goes.
+  // Another script may have written something else here. The service refuses that, and it is dropped.
   const body = attempt(() => JSON.parse(batch.body) as Body | null)
   return { events: Array.isArray(body?.events) ? body.events : [], report: body?.client_report?.dropped ?? {} }
 }

@@ -52,7 +52,7 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
   }
 
   function fail(name: string, batch: Batch, retryAfterMs: number): void {
-    // An answer is known now, if only that there is none.
+    // This try is over: the batch is no longer one that was handed to the browser and whose answer is unknown.
     const { handedMs, ...unhanded } = batch
     if (handedMs !== undefined) queue.replace(name, batch, [unhanded])
     const backoffMs = FIRST_BACKOFF_MS * 2 ** failures * (1 + random()) * 0.5

@@ -57,7 +57,7 @@ export type SpillingStore = BufferedStore & {
   forget(): void
 }
 
-/** A client of this store that knows another mark has seen what was there before somebody cleared it. */
+/** A random text in the store. Where it is gone, or another one, somebody has cleared the store since it was read. */
 const MARK = 'mark'
 const isWorthKeeping = (name: string): boolean => /^(b\d|dropped$)/.test(name)
 

@@ -79,7 +79,11 @@ function remove() {
 }
 
 function create() {
-  if (args.includes('--dry-run=client')) return end(JSON.stringify({ name: words[1], claim: 'spool-sluice-0' }))
+  // Changes nothing, and writes nothing: the other end of the pipe reads and writes the state meanwhile.
+  if (args.includes('--dry-run=client')) {
+    process.stdout.write(JSON.stringify({ name: words[1], claim: 'spool-sluice-0' }))
+    return
+  }
   const { name, claim } = JSON.parse(readFileSync(0, 'utf8'))
   if (cluster.jobs[name] !== undefined) return fail(`jobs "${name}" already exists`)
   cluster.jobs[name] = { claim, state: 'active', steps: 3, ends: cluster.jobsEnd }

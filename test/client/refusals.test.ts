@@ -240,7 +240,7 @@ describe('a clock that was corrected', () => {
 })
 
 describe('what never gets an answer', () => {
-  it('is told of from the second try in a row on, and stays', async () => {
+  it('calls onHeld from the second try in a row on, and stays', async () => {
     const held: string[] = []
     const { client, timers, double, dropped } = createRig({
       onHeld: (reason, events) => held.push(`${reason}: ${events.map(({ name }) => name).join()}`),

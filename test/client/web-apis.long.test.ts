@@ -91,7 +91,7 @@ async function play(row: Broken): Promise<Outcome> {
   return { ...seen, stored: storedNames() }
 }
 
-it('of each page that has broken what the client uses, all is sent that can be, and the rest is told', async () => {
+it('of each page that has broken what the client uses, all is sent that can be, and the rest is reported', async () => {
   const outcomes = new Map<Broken, Outcome | string>()
   const left = [...BROKEN]
   onTestFinished(() => void left.splice(0))

@@ -266,7 +266,7 @@ export function createCore(platform: Platform, options: Options, { mirrorOf, wat
     identity.forget()
   }
 
-  /** All of it, before anybody is told: a report may fail, and its hook ask for anything. */
+  /** All of it, before `onDropped` is called: a hook may throw, and call any method. */
   function forget(names: readonly string[]): void {
     const events = takeOpen(Infinity)
     const reports = names.map(queue.takeItem)

@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.."
 
 export SLUICE_HTTP_ENGINE=node
 echo "tests on Node's own HTTP server, Node $(node --version)"
-npx vitest run --project=contract --project=hostile \
+node test/run.js --project=contract --project=hostile \
   test/contract/{admin.test,answers,bytes,cors,engine,errors,fidelity,head,idempotency,keep-alive,limits,media,openapi.test} \
   test/hostile/{bodies,connections,descriptors,empty-blocks,engine-differences,fragments,framing,half-bodies,heads} \
   test/hostile/{pipelining,tls}
-npx vitest run --project=long test/hostile/slow
+node test/run.js --project=long test/hostile/slow

@@ -21,7 +21,7 @@ if ! folder=$(tools/node24.sh); then
 fi
 export PATH="$folder:$PATH"
 echo "tests on Node $(node --version)"
-npx vitest run --project=unit --project=alone --project=contract --project=hostile test/hostile/ \
+node test/run.js --project=unit --project=alone --project=contract --project=hostile test/hostile/ \
   test/contract/{admin,answers,bytes,console,cors,credentials,engine,errors,fidelity,head,keep-alive,media,portal,way-back} \
   test/unit/{apps/file,decode,http,lib,queue/journal,request,ring,start,supervisor}/
-npx vitest run --project=long test/hostile
+node test/run.js --project=long test/hostile

@@ -1,5 +1,7 @@
-// Closes a test run with one plain line of counts, and names every test that did not run and why it may matter.
+// Closes a test run with one plain line of counts, and names every test that did not run and why it may matter. To test/run.js it
+// says which files failed.
 
+import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 
 export default class SummaryReporter implements Reporter {
@@ -21,5 +23,9 @@ export default class SummaryReporter implements Reporter {
     }
     for (const name of skipped) console.log(`not run: ${name}`)
     console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`)
+    const report = process.env['SLUICE_TEST_REPORT']
+    if (report === undefined) return
+    const bad = modules.filter((module) => !module.ok()).map((module) => module.relativeModuleId)
+    writeFileSync(report, JSON.stringify({ ran: modules.length, failed: [...new Set(bad)] }))
   }
 }

@@ -12,11 +12,12 @@ import { defaultsOf } from './k6/shared/defaults.js'
 import { COMMON_SETTINGS, readSettings } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
 import { divideCores } from './run/cores.js'
-import { findK6, runK6, stopK6 } from './run/k6.js'
+import { findK6, k6Version, runK6, stopK6 } from './run/k6.js'
 import { writePacks } from './run/packs.js'
 import { probe } from './run/probe.js'
 import { SCRIPTS } from './run/scripts.js'
 import { clearReport, closeRun } from './run/verify.js'
+import { busyLine, isBusy, loadNow, machineOf } from './shared/machine.js'
 import { startService } from './shared/service.js'
 
 const SETTING_COLUMN = 28
@@ -137,13 +138,16 @@ async function runScript({ name, given, folder }) {
   const out = resolve(
     given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
   )
+  const load = await loadNow()
+  if (isBusy(load)) console.log(busyLine(load))
   const { environment: prepared, node, place } = await prepare(given, name, folder)
   mkdirSync(out, { recursive: true })
   await clearReport(out)
   /** @type {Record<string, string>} */
   const environment = { ...prepared, ...writePacks(folder, name, prepared) }
   const { code, interruption } = await runK6({ k6, name, environment: { ...environment, OUT: out }, place })
-  const isWell = await closeRun({ name, out, dataDir: node?.dataDir, interruption })
+  const on = { ...machineOf(out), k6: k6Version(k6), load }
+  const isWell = await closeRun({ name, out, dataDir: node?.dataDir, interruption, on })
   await node?.stop()
   if (code === THRESHOLDS_BROKEN) return code
   return code === 0 && isWell ? 0 : EXIT.failed

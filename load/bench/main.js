@@ -2,16 +2,20 @@
 // `npm run bench`: the built service beside what it is measured against, on this machine, in a few minutes.
 
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import { cpus } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { endAll, MAIN } from '../../test/support/processes.js'
+import { busyLine, isBusy, loadNow, machineLine, machineOf } from '../shared/machine.js'
+import { ROOT } from '../shared/node-flags.js'
 import { compare, cors, engines, otherCommit, otherNode } from './compare.js'
+import { curve } from './curve.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { limits } from './limits.js'
 import { overload } from './overload.js'
 import { pinned } from './processes.js'
+import { profile } from './profile.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
 import { decode, memory, throughput } from './sections.js'
@@ -22,10 +26,12 @@ import { sync } from './sync.js'
 import { tenants } from './tenants.js'
 import { tls } from './tls.js'
 import { twoCores } from './two-cores.js'
+import { lastWords, orUnmeasured } from './void-runs.js'
 import { watchers } from './watchers.js'
 
 const SECTIONS = {
   throughput,
+  curve,
   queues,
   limits,
   overload,
@@ -44,6 +50,10 @@ const SECTIONS = {
   'two-cores': twoCores,
 }
 const QUICK = ['throughput', 'latency']
+/** The members of the numbers that are of no section: machine, unmeasured. */
+const OF_THE_RUN = 2
+/** Where `--profile` leaves its graphs. */
+const PROFILES = join(ROOT, 'load', 'reports', 'profile')
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
   --quick           shorter runs and fewer of them; without --only in two minutes throughput, with a verdict beside docs/performance.md, and latency
@@ -52,7 +62,9 @@ const HELP = `Usage: npm run bench -- [OPTIONS]
   --compare-node PROGRAM
                     the same on this Node beside another one, such as "$(tools/node24.sh)/node"
   --rows TEXT       when it compares: only rows with this text in their names, such as "64 connections"
-  --json FILE       writes every number to a file
+  --profile         leaves flame graphs of full load in load/reports/profile, and measures nothing else
+  --hdr FOLDER      writes the latencies of each run at a fixed rate there, as HdrHistogram's plotters read them (.hgrm)
+  --json FILE       writes every number to a file, with the machine, and what could not be measured
   --markdown        tables as Markdown
 SECONDS=N           length of the memory run (20, quick 8); it writes about 50 MB a second to disk
 `
@@ -65,6 +77,8 @@ async function main() {
       compare: { type: 'string' },
       'compare-node': { type: 'string' },
       rows: { type: 'string', default: '' },
+      profile: { type: 'boolean', default: false },
+      hdr: { type: 'string' },
       json: { type: 'string' },
       markdown: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -74,9 +88,9 @@ async function main() {
     console.log(HELP)
     return
   }
-  const { compare: commit, 'compare-node': node } = values
-  if ([commit, node, values.only].filter((value) => value !== undefined).length > 1) {
-    throw new Error(`--compare, --compare-node and --only: one of them alone\n${HELP}`)
+  const { compare: commit, 'compare-node': node, only, profile: isProfile } = values
+  if ([commit, node, only, isProfile || undefined].filter((value) => value !== undefined).length > 1) {
+    throw new Error(`--compare, --compare-node, --profile and --only: one of them alone\n${HELP}`)
   }
   const chosen = values.only ?? (values.quick ? QUICK : Object.keys(SECTIONS))
   const unknown = chosen.filter((name) => !Object.hasOwn(SECTIONS, name))
@@ -86,35 +100,69 @@ async function main() {
   if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')
   ensurePrograms(['wrk'])
 
-  const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`
-  console.log(`${machine}\n`)
+  const folder = temporaryFolder()
+  const machine = machineOf(folder)
+  const first = await loadNow()
+  console.log(`${machineLine(machine, first)}\n`)
+  if (isBusy(first)) console.log(`${busyLine(first)}\n`)
   if (!pinned) console.log('One core only: server and load share it, so the rates below tell little.\n')
+  if (values.hdr !== undefined) await mkdir(values.hdr, { recursive: true })
+  /** @type {Omit<import('./sections.js').Options, 'machine'>} */
   const options = {
     quick: values.quick,
     markdown: values.markdown,
     rows: values.rows,
     seconds,
-    folder: temporaryFolder(),
+    folder,
+    histograms: values.hdr,
+    unmeasured: [],
     progress: (/** @type {string} */ line) => process.stderr.write(`… ${line}\n`),
   }
+  const sections = await sectionsOf(values, chosen, options.progress)
+  const { numbers, busy } = await measureAll(sections, options, machine)
+  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(numbers, null, 2)}\n`)
+  console.log(lastWords(options.unmeasured, busy))
+  if (Object.keys(numbers).length === OF_THE_RUN) process.exitCode = 1
+}
+
+/** @typedef {{ name: string, measure: (options: import('./sections.js').Options) => Promise<import('./sections.js').Section> }} Measuring */
+
+/**
+ * @param {{ compare?: string | undefined, 'compare-node'?: string | undefined, profile: boolean }} values
+ * @param {readonly string[]} chosen @param {(line: string) => void} progress @returns {Promise<Measuring[]>}
+ */
+async function sectionsOf({ compare: commit, 'compare-node': node, profile: isProfile }, chosen, progress) {
+  if (isProfile) return [{ name: 'profile', measure: (given) => profile(given, PROFILES) }]
+  if (commit === undefined && node === undefined) {
+    return /** @type {(keyof typeof SECTIONS)[]} */ (chosen).map((name) => ({ name, measure: SECTIONS[name] }))
+  }
+  const other = commit !== undefined ? await otherCommit(commit, progress) : otherNode(/** @type {string} */ (node))
+  return [{ name: 'compare', measure: (given) => compare(given, other) }]
+}
+
+/**
+ * A section that stays void is named, and the next ones go on.
+ * @param {readonly Measuring[]} sections @param {Omit<import('./sections.js').Options, 'machine'>} options @param {import('../shared/machine.js').Machine} machine
+ */
+async function measureAll(sections, options, machine) {
   /** @type {Record<string, unknown>} */
-  const numbers = { machine }
-  const other =
-    commit !== undefined
-      ? await otherCommit(commit, options.progress)
-      : node !== undefined
-        ? otherNode(node)
-        : undefined
-  const sections =
-    other === undefined
-      ? /** @type {(keyof typeof SECTIONS)[]} */ (chosen).map((name) => ({ name, measure: SECTIONS[name] }))
-      : [{ name: 'compare', measure: (/** @type {typeof options} */ given) => compare(given, other) }]
+  const numbers = { machine, unmeasured: options.unmeasured }
+  /** @type {string[]} */
+  const busy = []
   for (const { name, measure } of sections) {
-    const section = await measure(options)
-    numbers[name] = section.numbers
+    const load = await loadNow()
+    if (isBusy(load)) busy.push(busyLine(load))
+    const section = await orUnmeasured(options, name, () =>
+      measure({ ...options, machine: machineLine(machine, load) }),
+    )
+    if (section === null) {
+      await endAll({ goesOn: true })
+      continue
+    }
+    numbers[name] = { load, ...(typeof section.numbers === 'object' ? { numbers: section.numbers } : {}) }
     console.log(section.text)
   }
-  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(numbers, null, 2)}\n`)
+  return { numbers, busy }
 }
 
 // A signal ends every process, and nothing more can be started: whatever the run waits for then fails, and it ends.

@@ -1,16 +1,16 @@
 // @ts-check
 // A load of fixed arrival rates, phase after phase: each request has the moment at which it is due, and its latency
-// counts from there, so that a server that stalls cannot hide it by slowing the load down. Prints one line of JSON.
+// counts from there, so that a server that stalls cannot hide it by slowing the load down (coordinated omission). Prints one line of JSON.
 
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { percentilesOf } from './percentiles.js'
+import { histogramText, percentilesOf } from './percentiles.js'
 
 /** @typedef {{ perSecond: number, seconds: number }} Phase */
 /**
  * @typedef {{ port: number, adminPort: number, phases: Phase[], connections: number, keyed: boolean, scrapeEveryMs: number,
- *   bodies: string, count: number }} Plan
+ *   bodies: string, count: number, histogram?: string }} Plan
  */
 /** Latencies from the moment at which a request was due, and from that at which it was sent. @typedef {{ due: number[], sent: number[] }} Latencies */
 
@@ -127,6 +127,8 @@ async function pace(options, prepared) {
   const deadlineMs = performance.now() + LAST_ANSWERS_MS
   while (free.length - taken < options.connections && ends.broken === 0 && performance.now() < deadlineMs)
     await new Promise(setImmediate)
+  const last = records.at(-1)?.accepted.due ?? []
+  if (options.histogram !== undefined) await writeFile(options.histogram, histogramText(last))
   return {
     phases: records.map(({ due, sent, accepted, refused, lastRefusedMs }, at) => ({
       seconds: options.phases[at].seconds,

@@ -18,17 +18,18 @@ export function number(value, digits = 0) {
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }
 
-/** @param {string} title @param {string[]} head @param {string[][]} rows @param {{ markdown: boolean }} options */
-export function table(title, head, rows, { markdown }) {
+/** `machine`: a line below it. @param {string} title @param {string[]} head @param {string[][]} rows @param {{ markdown: boolean, machine?: string }} options */
+export function table(title, head, rows, { markdown, machine }) {
   const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column].length)))
   // The first column names the row; the others are numbers, which stand to the right.
   const pad = (/** @type {string} */ cell, /** @type {number} */ column) =>
     column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column])
+  const foot = machine === undefined ? '' : `\n${machine}\n`
   if (!markdown) {
     const lines = [head, ...rows].map((row) => row.map(pad).join('  ').trimEnd())
-    return `${title}\n\n${lines.join('\n')}\n`
+    return `${title}\n\n${lines.join('\n')}\n${foot}`
   }
   const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
   const lines = [head.map(pad), rule, ...rows.map((row) => row.map(pad))].map((row) => `| ${row.join(' | ')} |`)
-  return `**${title}**\n\n${lines.join('\n')}\n`
+  return `**${title}**\n\n${lines.join('\n')}\n${foot}`
 }

@@ -1,6 +1,8 @@
 // @ts-check
 // What is measured, section by section. Each gives its numbers and the table made of them.
 
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { nameOf, SEED } from './cases.js'
@@ -8,11 +10,18 @@ import { LOAD_CORE, memoryMb, run } from './processes.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startRaw, startService } from './servers.js'
 import { verdict } from './verdict.js'
+import { orUnmeasured, unlessVoid } from './void-runs.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
+const IDLE_CONNECTIONS = 4000
 const DECODE = fileURLToPath(new URL('decode.js', import.meta.url))
 
-/** `rows`: --compare leaves out those without it in their names. @typedef {{ quick: boolean, seconds: number, markdown: boolean, rows: string, folder: string, progress: (line: string) => void }} Options */
+/**
+ * `rows`: --compare leaves out those without it in their names; `machine`: the line below each table; `histograms`: a folder for the
+ * latencies of each run at a fixed rate; `unmeasured`: what could not be measured so far.
+ * @typedef {{ quick: boolean, seconds: number, markdown: boolean, rows: string, folder: string, machine: string, histograms: string | undefined,
+ *   unmeasured: import('./void-runs.js').Unmeasured[], progress: (line: string) => void }} Options
+ */
 /** @typedef {{ numbers: unknown, text: string }} Section */
 
 /** @type {import('./wrk.js').Case[]} */
@@ -35,14 +44,18 @@ export async function throughput(options) {
     options.progress(nameOf(kind))
     const bodies = await writeBodies(options.folder, kind, SEED)
     const service = await startService()
-    await runWrk(service, bodies, { ...kind, seconds: 1 })
-    const pairs = []
-    for (let round = 0; round < rounds; round++) {
-      const ceiling = await runWrk(raw, bodies, { ...kind, seconds })
-      pairs.push({ ceiling, service: await runWrk(service, bodies, { ...kind, seconds }) })
-    }
+    const measure = (/** @type {import('./servers.js').Server} */ server, forSeconds = seconds) =>
+      unlessVoid(nameOf(kind), () => runWrk(server, bodies, { ...kind, seconds: forSeconds }))
+    const pairs = await orUnmeasured(options, nameOf(kind), async () => {
+      await measure(service, 1)
+      const measured = []
+      for (let round = 0; round < rounds; round++) {
+        measured.push({ ceiling: await measure(raw), service: await measure(service) })
+      }
+      return measured
+    })
     await service.stop()
-    results.push({ kind, pairs })
+    if (pairs !== null) results.push({ kind, pairs })
   }
   await raw.stop()
   const head = ['request', 'raw /s', 'sluice /s', 'ratio', 'events /s', 'raw CPU µs', 'CPU µs', 'p50 ms', 'p99 ms']
@@ -101,7 +114,7 @@ export async function decode(options) {
   return { numbers: results, text: table(title, head, rows, options) }
 }
 
-/** Resident memory while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */
+/** Resident memory at rest, with many connections, and while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */
 export async function memory(options) {
   const { seconds } = options
   const kind = { events: /** @type {const} */ (1), keyed: false, varied: true }
@@ -109,7 +122,7 @@ export async function memory(options) {
   const bodies = await writeBodies(options.folder, kind, SEED)
   const service = await startService()
   const idle = memoryMb(service.pid)
-  await runWrk(service, bodies, { keyed: false, seconds: 1 })
+  await unlessVoid('memory', () => runWrk(service, bodies, { keyed: false, seconds: 1 }))
   /** @type {{ afterSeconds: number, resident: number, peak: number }[]} */
   const samples = []
   const startMs = performance.now()
@@ -123,6 +136,7 @@ export async function memory(options) {
     await Promise.race([over, sleep((seconds * 1000) / 20)])
   }
   const result = await over
+  const connectionKb = await idleConnectionKb(service)
   await service.stop()
   const last = samples[samples.length - 1]
   const shown = [samples[1] ?? samples[0], samples[samples.length >> 1], last]
@@ -130,6 +144,21 @@ export async function memory(options) {
   const rows = [['idle', number(idle.resident), number(idle.peak)]].concat(
     shown.map((sample) => [`after ${number(sample.afterSeconds)} s`, number(sample.resident), number(sample.peak)]),
   )
-  const title = `Memory: ${nameOf(kind)}, ${seconds} s`
-  return { numbers: { idle, samples, result }, text: table(title, head, rows, options) }
+  const title = `Memory: ${nameOf(kind)}, ${seconds} s; an idle connection takes ${number(connectionKb, 2)} KB`
+  return { numbers: { idle, samples, result, connectionKb }, text: table(title, head, rows, options) }
+}
+
+/** What one more connection takes that sends nothing: of many, since a page of memory is larger than one. @param {import('./servers.js').Server} service */
+async function idleConnectionKb({ pid, port }) {
+  const before = memoryMb(pid).resident
+  const sockets = await Promise.all(
+    Array.from({ length: IDLE_CONNECTIONS }, async () => {
+      const socket = connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      return socket
+    }),
+  )
+  const more = memoryMb(pid).resident - before
+  for (const socket of sockets) socket.destroy()
+  return Math.max(0, (more * 1024) / IDLE_CONNECTIONS)
 }

@@ -3,14 +3,11 @@
 // since machines differ.
 
 import { readFileSync } from 'node:fs'
-import { cpus, loadavg } from 'node:os'
 import { number } from './report.js'
 
 const DOCS = new URL('../../docs/performance.md', import.meta.url)
 /** Runs of a second differ by so much. */
 const MARGIN = 4 / 3
-/** Beside the cores, of the bench itself. */
-const OWN_LOAD = 2
 /** Of the table of throughput: what the raw front end costs, and the service. */
 const [RAW_AT, SERVICE_AT] = [5, 6]
 
@@ -29,8 +26,5 @@ export function verdict(rows) {
   const worse = named.filter(({ here, there }) => here * MARGIN < there)
   const list = worse.map(({ name, here, there }) => `${name}: ${number(here, 2)}, there ${number(there, 2)}`)
   const lower = list.map((line) => `  lower: ${line}\n`).join('')
-  const [load] = loadavg()
-  const isBusy = load > cpus().length + OWN_LOAD
-  const busy = isBusy ? `Other programs ran meanwhile (load ${number(load)}): measure again without them.\n` : ''
-  return `Raw CPU / CPU beside docs/performance.md: ${named.length - worse.length} of ${named.length} rows as good, or less than a quarter below.\n${lower}${busy}`
+  return `Raw CPU / CPU beside docs/performance.md: ${named.length - worse.length} of ${named.length} rows as good, or less than a quarter below.\n${lower}`
 }

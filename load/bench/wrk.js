@@ -67,9 +67,10 @@ export async function runWrk(server, bodies, { keyed, seconds, connections = CON
   /** @type {WrkResult} */
   const result = JSON.parse(line[1])
   if (result.refused > 0 || result.broken > 0) {
-    throw new VoidRun(`void: ${result.refused} of ${result.requests} answers were refusals, ${result.broken} broke off`)
+    throw new VoidRun(`${result.refused} of ${result.requests} answers were refusals, ${result.broken} broke off`)
   }
-  if (result.requests === 0) throw new VoidRun('void: no request was answered')
+  if (result.requests === 0)
+    throw new VoidRun(`no request was answered within ${seconds} s: the server or wrk got no processor time`)
   return {
     ...result,
     perSecond: result.requests / (result.durationUs / 1e6),

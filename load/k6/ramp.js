@@ -3,7 +3,7 @@
 // highest at which every objective held, and says whether it was the service that broke or k6 that ran out.
 
 import { maybeKey, packBodies } from './shared/bodies.js'
-import { findBreakingPoint } from './shared/breaking.js'
+import { findBreakingPoint, voidsOf } from './shared/breaking.js'
 import { begin, end, nodeFigures } from './shared/node.js'
 import { arrivals, GRACE_MS, options as makeOptions, objectives, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
@@ -82,7 +82,7 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
     question: QUESTION,
     mayDrop: true,
     notes: [breaking.sentence],
-    voids: steps[0].dropped > 0 ? ['iterations were dropped at the first step: begin lower, or with more VUS'] : [],
+    voids: voidsOf(steps, breaking),
     tables: [{ title: 'by step', columns, rows }],
     found: { steps, breaking },
   })

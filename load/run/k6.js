@@ -42,6 +42,11 @@ export function findK6() {
   return found
 }
 
+/** Such as `k6 v1.3.0`. @param {string} program */
+export function k6Version(program) {
+  return spawnSync(program, ['version'], { encoding: 'utf8' }).stdout?.split(' (')[0].trim() ?? ''
+}
+
 /** @param {string} program */
 function isProgram(program) {
   return spawnSync(program, ['version'], { stdio: 'ignore' }).status === 0

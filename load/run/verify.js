@@ -36,10 +36,10 @@ export async function clearReport(out) {
 }
 
 /**
- * Resolves with whether the verdict is good.
- * @param {{ name: string, out: string, interruption: string, dataDir: string | undefined }} run @returns {Promise<boolean>}
+ * Resolves with whether the verdict is good. `on`: the machine, its load before the run, and k6's version.
+ * @param {{ name: string, out: string, interruption: string, dataDir: string | undefined, on?: object }} run @returns {Promise<boolean>}
  */
-export async function closeRun({ name, out, dataDir, interruption }) {
+export async function closeRun({ name, out, dataDir, interruption, on }) {
   const file = join(out, K6_FILE)
   if (!existsSync(file)) {
     console.log(`  k6 wrote no figures${interruption === '' ? '' : `: ${interruption}`}`)
@@ -47,7 +47,7 @@ export async function closeRun({ name, out, dataDir, interruption }) {
   }
   const seen = /** @type {Report} */ (JSON.parse(await readFile(file, 'utf8')))
   const { lines, faults, voids = [] } = await verify(name, seen, dataDir)
-  const report = { ...seen, ...conclude(seen, { interruption, faults, voids }) }
+  const report = { ...seen, machine: on, ...conclude(seen, { interruption, faults, voids }) }
   if (lines.length + faults.length + voids.length > 0) {
     const all = [...lines, ...voids, ...faults.map((fault) => WRONG + fault)]
     report.verified = { ok: faults.length + voids.length === 0, lines: all }

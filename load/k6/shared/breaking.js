@@ -52,6 +52,15 @@ export function findBreakingPoint(steps, latencyObjectiveMs) {
   return { best, broken, cause, sentence: `${held}; ${who} (${why})` }
 }
 
+/**
+ * Why the steps say nothing: not even the first was sent as asked, or it failed where the service was not what ran out.
+ * @param {readonly Step[]} steps @param {BreakingPoint} breaking @returns {string[]}
+ */
+export function voidsOf(steps, { best, cause, sentence }) {
+  if (steps[0].dropped > 0) return ['iterations were dropped at the first step: begin lower, or with more VUS']
+  return best === null && (cause === 'machine' || cause === 'k6') ? [sentence] : []
+}
+
 /** @param {Step} step @param {number | null} latencyObjectiveMs @returns {{ cause: Cause, why: string }} */
 function causeOf({ p99Ms, failed, dropped, nodeP99Ms, nodeLagMs, nodeCores }, latencyObjectiveMs) {
   const seen = [

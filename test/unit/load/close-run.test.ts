@@ -41,7 +41,7 @@ async function close(name: string, { interruption = '', dataDir = '', node = 123
   const settings = readSettings({ ...PLACE, OUT: out }, { script: name })
   for (const [path, text] of Object.entries(summarise(settings, figures(node), findings))) await writeFile(path, text)
   const printed = vi.spyOn(console, 'log').mockReturnValue()
-  const isWell = await closeRun({ name, out, dataDir: dataDir || undefined, interruption })
+  const isWell = await closeRun({ name, out, dataDir: dataDir || undefined, interruption, on: { cores: 2 } })
   const text = printed.mock.calls.join('\n')
   printed.mockRestore()
   return { isWell, text, report: JSON.parse(await readFile(join(out, 'report.json'), 'utf8')) }
@@ -59,7 +59,13 @@ describe('a run is closed', () => {
     expect(report.verdict).toBe(verdict)
     expect(isWell).toBe(verdict === 'HELD')
     expect(report.reasons.join('; ')).toContain(reason)
-    expect(report).toMatchObject({ events: 12_340, seconds: 1.5, found: { answer: 42 }, k6: { metrics: SENT } })
+    expect(report).toMatchObject({
+      events: 12_340,
+      seconds: 1.5,
+      machine: { cores: 2 },
+      found: { answer: 42 },
+      k6: { metrics: SENT },
+    })
     expect(text.trimEnd().split('\n').at(-1)).toBe([`  ${verdict}`, ...report.reasons].join(': '))
     expect(text).toMatch(/1,234 requests, 12,340 events accepted, 1\.5 s\n.* p\(99\) 12\.3 ms/)
     expect(text).toMatch(/accepted +1,234 +1,23\d/)

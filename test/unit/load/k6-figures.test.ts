@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { codeOf, faultsOf, parseBody } from '../../../load/k6/shared/answers.js'
-import { findBreakingPoint, type Step } from '../../../load/k6/shared/breaking.js'
+import { findBreakingPoint, type Step, voidsOf } from '../../../load/k6/shared/breaking.js'
 import { hasRestarted, judgeGrowth } from '../../../load/k6/shared/growth.js'
 import { outcomesOf, parsePage, percentileMs, sumOf } from '../../../load/k6/shared/metrics-page.js'
 import { parseDurationMs, readSettings } from '../../../load/k6/shared/settings.js'
@@ -58,6 +58,20 @@ describe('the breaking point', () => {
     expect(causeOf({ p99Ms: 200, nodeP99Ms: 150, nodeLagMs: 60 })).toBe('machine')
     expect(causeOf({ p99Ms: 200, nodeP99Ms: 150 })).toBe('waiting')
     expect(causeOf({ p99Ms: 80, nodeCores: Number.NaN, nodeP99Ms: Number.NaN })).toBe('unknown')
+  })
+})
+
+describe('a ramp', () => {
+  const calm = { rate: 10, p99Ms: 5, failed: 0, dropped: 0, nodeP99Ms: 4, nodeLagMs: 1, nodeCores: 0.3 }
+  const voids = (...steps: Step[]) => voidsOf(steps, findBreakingPoint(steps, 50))
+
+  it('says nothing where the machine or k6 ran out at the first step, and fails where the service did', () => {
+    expect(voids({ ...calm, p99Ms: 80, nodeLagMs: 30 }).join()).toContain('the machine ran out')
+    expect(voids({ ...calm, p99Ms: 80 }).join()).toContain('k6 or the machine ran out')
+    expect(voids({ ...calm, dropped: 1 }).join()).toContain('begin lower')
+    expect(voids({ ...calm, failed: 1 })).toEqual([])
+    expect(voids({ ...calm, p99Ms: 80, nodeP99Ms: 60 })).toEqual([])
+    expect(voids(calm, { ...calm, rate: 20, p99Ms: 80, nodeLagMs: 30 })).toEqual([])
   })
 })
 

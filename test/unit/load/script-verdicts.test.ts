@@ -70,6 +70,10 @@ const OVERLOADED = {
   [TAKEN]: { count: 950 },
 }
 const [FIRST_DROPS, SECOND_DROPS] = [1, 2].map((step) => `dropped_iterations{scenario:step_0${step}}`)
+const SLOW = {
+  'http_req_duration{kind:event,step:step_01}': { 'p(99)': 80 },
+  'node_cores{step:step_01}': { value: 0.1 },
+}
 const IDLE = { 'node_cores{step:step_02}': { value: 0.1 } }
 
 it.each<[script: string, verdict: string, reason: string, changes: Record<string, Values>]>([
@@ -89,6 +93,7 @@ it.each<[script: string, verdict: string, reason: string, changes: Record<string
   ['ramp', 'HELD', '10 requests/s held; the service broke at 40', { 'available{step:step_02}': HALF }],
   ['ramp', 'HELD', 'at 40 k6 or the machine ran out', { [SECOND_DROPS]: { count: 5 }, ...IDLE }],
   ['ramp', 'VOID', 'at the first step', { [FIRST_DROPS]: { count: 1 }, dropped_iterations: { count: 1 } }],
+  ['ramp', 'VOID', 'no step held; at 10 k6 or the machine ran out', SLOW],
   ['ramp', 'FAILED', 'available{step:step_01}', { 'available{step:step_01}': HALF }],
   ['spike', 'HELD', '95% of the best rate', OVERLOADED],
   ['spike', 'VOID', 'the spike met no 503', {}],

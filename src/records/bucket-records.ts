@@ -1,7 +1,7 @@
 // The app records in the bucket in NATS.
 
 import type { AppRecord } from '../apps/app-record.ts'
-import { readEntry } from '../apps/bucket/app-entries.ts'
+import { readEntry } from '../apps/app-index.ts'
 import { describeBadEntry } from '../apps/bucket/bucket-apps.ts'
 import { describeNoRecord, editRecords, readRecords, removeEntry } from '../apps/bucket/bucket-edit.ts'
 import { adoptApps, isForeign } from '../installation/adopt-apps.ts'

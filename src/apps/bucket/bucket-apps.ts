@@ -9,8 +9,8 @@ import { Bucket, type BucketFacts, type BucketReport, type StoredEntry } from '.
 import { watchBucket } from '../../nats/bucket-watch.ts'
 import { describeFault, NatsLink } from '../../nats/connection.ts'
 import { APPS_BUCKET } from '../../nats/store-names.ts'
-import { type App, type AppDirectory, type AppLookup, readerLookup } from '../app.ts'
-import { AppEntries, type PutResult } from './app-entries.ts'
+import type { App, AppDirectory, AppLookup } from '../app.ts'
+import { AppIndex, type PutResult } from '../app-index.ts'
 
 /** Between attempts to read it. */
 const RETRY_MS = 500
@@ -37,7 +37,7 @@ export function openBucketApps(options: BucketAppsOptions): BucketApps {
 export class BucketApps implements AppDirectory {
   readonly #options: BucketAppsOptions
   readonly #onNotice: OnNotice
-  readonly #entries = new AppEntries()
+  readonly #entries = new AppIndex()
   readonly #link: NatsLink
   readonly #stopping = new AbortController()
   #following: Promise<void> = Promise.resolve()
@@ -103,7 +103,7 @@ export class BucketApps implements AppDirectory {
   }
 
   findReader(hash: string): AppLookup {
-    return this.#isLoaded ? this.#entries.findBy(readerLookup(hash)) : 'unavailable'
+    return this.#isLoaded ? this.#entries.findReader(hash) : 'unavailable'
   }
 
   all(): Iterable<App> {

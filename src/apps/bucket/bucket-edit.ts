@@ -6,8 +6,8 @@ import { sleep, type Timers } from '../../lib/timers.ts'
 import type { Bucket, StoredEntry } from '../../nats/bucket.ts'
 import { watchBucket } from '../../nats/bucket-watch.ts'
 import { APPS_BUCKET } from '../../nats/store-names.ts'
+import { AppIndex } from '../app-index.ts'
 import { type AppRecord, checkRecords } from '../app-record.ts'
-import { AppEntries } from './app-entries.ts'
 import { describePut } from './bucket-apps.ts'
 
 /** Of several edits at once, all but one start again. */
@@ -21,7 +21,7 @@ export interface BucketRecords {
   readonly records: readonly AppRecord[]
   /** Mistakes in the other entries, and records that share a key. */
   readonly complaints: readonly string[]
-  readonly apps: AppEntries
+  readonly apps: AppIndex
   /** By key, with deletion markers. */
   readonly entries: ReadonlyMap<string, StoredEntry>
 }
@@ -29,7 +29,7 @@ export interface BucketRecords {
 /** Rejects with why the bucket cannot be read. */
 export async function readRecords(bucket: Bucket, timers: Timers): Promise<BucketRecords> {
   const entries = await readEntries(bucket, timers)
-  const apps = new AppEntries()
+  const apps = new AppIndex()
   const records: AppRecord[] = []
   const complaints: string[] = []
   for (const entry of entries.values()) {

@@ -11,7 +11,8 @@ import { openNew } from '../../lib/new-file.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { readRegular } from '../../lib/regular-file.ts'
 import { type Timer, type Timers } from '../../lib/timers.ts'
-import { type App, type AppDirectory, type AppLookup, isValidKey, lookupsOf, readerLookup } from '../app.ts'
+import type { App, AppDirectory, AppLookup } from '../app.ts'
+import { AppIndex } from '../app-index.ts'
 import { bytesPerMinuteFor } from '../plans.ts'
 import type { BucketApps } from './bucket-apps.ts'
 
@@ -24,10 +25,7 @@ const APPS_A_TURN = 500
 
 interface Kept {
   readonly readAtMs: number
-  readonly apps: readonly App[]
-  readonly byId: ReadonlyMap<string, App>
-  /** As `lookupsOf` says. */
-  readonly byLookup: ReadonlyMap<string, App>
+  readonly apps: AppIndex
 }
 
 export interface KeptAppsOptions {
@@ -52,7 +50,7 @@ export class KeptApps implements AppDirectory {
     const kept = await readKept(options)
     if (kept !== null && !options.bucket.isLoaded)
       options.onNotice(
-        `until NATS gives the app records, those of ${new Date(kept.readAtMs).toISOString()} hold, which this node keeps in ${options.path}: ${kept.apps.length}`,
+        `until NATS gives the app records, those of ${new Date(kept.readAtMs).toISOString()} hold, which this node keeps in ${options.path}: ${kept.apps.count}`,
       )
     return new KeptApps(options, kept)
   }
@@ -77,25 +75,24 @@ export class KeptApps implements AppDirectory {
 
   find(appKey: string): AppLookup {
     const { bucket, timers } = this.#options
-    if (bucket.isLoaded || this.#kept === null) return bucket.find(appKey)
-    const app = this.#kept.byLookup.get(appKey)
-    return app !== undefined && isValidKey(app, appKey, timers.nowMs()) ? app : 'unknown'
+    return this.#inForce?.find(appKey, timers.nowMs()) ?? bucket.find(appKey)
   }
 
   findById(appId: string): AppLookup {
-    const { bucket } = this.#options
-    return bucket.isLoaded || this.#kept === null ? bucket.findById(appId) : (this.#kept.byId.get(appId) ?? 'unknown')
+    return (this.#inForce ?? this.#options.bucket).findById(appId)
   }
 
   findReader(hash: string): AppLookup {
-    const { bucket } = this.#options
-    if (bucket.isLoaded || this.#kept === null) return bucket.findReader(hash)
-    return this.#kept.byLookup.get(readerLookup(hash)) ?? 'unknown'
+    return (this.#inForce ?? this.#options.bucket).findReader(hash)
   }
 
   all(): Iterable<App> {
-    const { bucket } = this.#options
-    return bucket.isLoaded || this.#kept === null ? bucket.all() : this.#kept.apps
+    return (this.#inForce ?? this.#options.bucket).all()
+  }
+
+  /** The kept ones; null: those of the bucket are. */
+  get #inForce(): AppIndex | null {
+    return this.#options.bucket.isLoaded ? null : (this.#kept?.apps ?? null)
   }
 
   async stop(): Promise<void> {
@@ -154,13 +151,9 @@ async function readKept({ path, onNotice }: KeptAppsOptions): Promise<Kept | nul
     // An app that is missing would be answered 401, upon which SDKs throw their events away.
     if (version !== VERSION || Number.isNaN(readAtMs) || lines.pop() !== '' || lines.length !== count)
       throw new Error('it is not whole')
-    const apps = lines.map(appOf)
-    return {
-      readAtMs,
-      apps,
-      byId: new Map(apps.map((app) => [app.appId, app])),
-      byLookup: new Map(apps.flatMap((app) => lookupsOf(app).map((lookup) => [lookup, app] as const))),
-    }
+    const apps = new AppIndex()
+    for (const line of lines) apps.add(appOf(line))
+    return { readAtMs, apps }
   } catch (error) {
     if (errorCode(error) !== 'ENOENT')
       onNotice(`the kept app records in ${path} cannot be used: ${errorMessage(error)}; those of NATS are waited for`)

@@ -5,11 +5,10 @@ import { stat } from 'node:fs/promises'
 import type { Status } from '../../contract/health.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/errors.ts'
-import { type App, type AppDirectory, isValidKey, readerLookup } from '../app.ts'
-import type { AppsRead } from './apps-reader.ts'
+import type { App, AppDirectory } from '../app.ts'
+import { AppIndex } from '../app-index.ts'
 import { describeMistakes, identityOf } from './apps-text.ts'
-import { type AppsThread, startAppsThread } from './apps-thread.ts'
-import { AppTable, idLookup, packApps } from './packed-apps.ts'
+import { type AppsRead, type AppsThread, startAppsThread } from './apps-thread.ts'
 
 /** Polls in a row that find the file being changed, after which this is reported, once. */
 const MAX_CHANGING_POLLS = 40
@@ -47,7 +46,7 @@ export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> 
 
 export class AppsFile implements AppDirectory {
   readonly #options: Required<AppsFileOptions>
-  #table = new AppTable(packApps([], 0, 0))
+  #apps = new AppIndex()
   /** Of the file's text in force. */
   #digest: string | null = null
   /** The identity of the file handled last; null: it has to be read at the next poll. */
@@ -88,20 +87,19 @@ export class AppsFile implements AppDirectory {
   }
 
   find(appKey: string): App | 'unknown' {
-    const app = this.#table.find(appKey)
-    return app !== undefined && isValidKey(app, appKey, this.#options.clock()) ? app : 'unknown'
+    return this.#apps.find(appKey, this.#options.clock())
   }
 
   findById(appId: string): App | 'unknown' {
-    return this.#table.find(idLookup(appId)) ?? 'unknown'
+    return this.#apps.findById(appId)
   }
 
   findReader(hash: string): App | 'unknown' {
-    return this.#table.find(readerLookup(hash)) ?? 'unknown'
+    return this.#apps.findReader(hash)
   }
 
   all(): Iterable<App> {
-    return this.#table.all()
+    return this.#apps.all()
   }
 
   /** Reads the file at the next poll, changed or not. */
@@ -178,7 +176,7 @@ export class AppsFile implements AppDirectory {
   }
 
   #use(read: Extract<AppsRead, { kind: 'apps' }>): void {
-    this.#table = new AppTable(read.packed)
+    this.#apps = read.apps
     this.#digest = read.digest
   }
 
@@ -187,7 +185,7 @@ export class AppsFile implements AppDirectory {
     if (identity !== this.#handled || isNews) this.#setHandled(identity, 'good')
     else this.#rereadAtMs = Number.POSITIVE_INFINITY
     this.#isBad = false
-    if (isNews) this.#options.onReload(this.#table.count)
+    if (isNews) this.#options.onReload(this.#apps.count)
   }
 
   #handleBad(identity: string, mistakes: readonly string[]): void {

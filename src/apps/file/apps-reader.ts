@@ -1,10 +1,12 @@
-// The thread that reads, parses, checks and packs the app file, hands the apps to its parent, and ends.
+// The thread that reads, parses and checks the app file, hands its records to its parent in slices, each when it is asked for
+// it, and ends.
 
-import { parentPort, workerData } from 'node:worker_threads'
-import type { App } from '../app.ts'
-import { type AppRecord, appOf, checkRecords, recordKeys } from '../app-record.ts'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { type AppRecord, checkRecords } from '../app-record.ts'
 import { type AppsText, parseAppsText, readAppsText } from './apps-text.ts'
-import { buffersOf, type PackedApps, packApps } from './packed-apps.ts'
+
+/** Made into apps in one turn of the parent's event loop: more would hold up requests. */
+const SLICE_RECORDS = 250
 
 export interface ReaderData {
   readonly path: string
@@ -12,27 +14,33 @@ export interface ReaderData {
   readonly knownDigest: string | null
 }
 
-export type AppsRead =
-  | { readonly kind: 'apps'; readonly packed: PackedApps; readonly digest: string; readonly identity: string }
+/** What the parent gets: slices until there are no more, and then what was read of them; or at once why there are none. */
+export type ReaderMessage =
+  | { readonly kind: 'slice'; readonly records: readonly AppRecord[] }
+  | { readonly kind: 'end'; readonly digest: string; readonly identity: string }
   | Exclude<AppsText, { readonly kind: 'text' }>
 
-const read = readPacked(workerData as ReaderData)
-parentPort?.postMessage(read, read.kind === 'apps' ? buffersOf(read.packed) : [])
-
-function readPacked({ path, knownDigest }: ReaderData): AppsRead {
+function* messages({ path, knownDigest }: ReaderData): Generator<ReaderMessage> {
   const found = readAppsText(path, knownDigest)
-  if (found.kind !== 'text') return found
+  if (found.kind !== 'text') return yield found
   const { digest, identity } = found
   const parsed = parseAppsText(found.text)
-  if ('mistake' in parsed) return { kind: 'mistakes', mistakes: [parsed.mistake], identity }
+  if ('mistake' in parsed) return yield { kind: 'mistakes', mistakes: [parsed.mistake], identity }
   const checked = checkRecords(parsed.document)
-  if (checked.kind === 'mistakes') return { ...checked, identity }
-  const { records } = checked
-  const keys = records.reduce((sum, record) => sum + recordKeys(record).length, 0)
-  return { kind: 'apps', packed: packApps(appsOf(records), records.length, keys), digest, identity }
+  if (checked.kind === 'mistakes') return yield { ...checked, identity }
+  for (let at = 0; at < checked.records.length; at += SLICE_RECORDS)
+    yield { kind: 'slice', records: checked.records.slice(at, at + SLICE_RECORDS) }
+  yield { kind: 'end', digest, identity }
 }
 
-/** One at a time, so that only one App exists at once. */
-function* appsOf(records: readonly AppRecord[]): Generator<App> {
-  for (const record of records) yield appOf(record)
+function handOver(port: MessagePort, left: Generator<ReaderMessage>): void {
+  const sendNext = (): void => {
+    const { done, value } = left.next()
+    if (done === true) port.close()
+    else port.postMessage(value)
+  }
+  port.on('message', sendNext)
+  sendNext()
 }
+
+if (parentPort !== null) handOver(parentPort, messages(workerData as ReaderData))

@@ -1,14 +1,21 @@
-// Starts the thread that reads the app file, and waits for its answer up to a timeout.
+// Starts the thread that reads the app file, makes its records into apps slice by slice, and waits for them up to a timeout.
 
 import { Worker } from 'node:worker_threads'
 import { errorMessage } from '../../lib/errors.ts'
-import type { AppsRead, ReaderData } from './apps-reader.ts'
+import { AppIndex } from '../app-index.ts'
+import { appOf } from '../app-record.ts'
+import type { ReaderData, ReaderMessage } from './apps-reader.ts'
+import type { AppsText } from './apps-text.ts'
 
 /** A thread runs the built file, whether this runs from src/ or dist/. */
 const READER = new URL('../../../dist/apps/file/apps-reader.js', import.meta.url)
 
 /** 100,000 apps need 1/7 of it for a moment. */
 const MAX_HEAP_MB = 1024
+
+export type AppsRead =
+  | { readonly kind: 'apps'; readonly apps: AppIndex; readonly digest: string; readonly identity: string }
+  | Exclude<AppsText, { readonly kind: 'text' }>
 
 export interface AppsThread {
   /** Never rejects: a failed thread counts as a file that cannot be used. late: no answer before the timeout. */
@@ -36,7 +43,14 @@ export function startAppsThread(data: ReaderData, timeoutMs: number): AppsThread
       clearTimeout(timer)
       resolve(read)
     }
-    worker.once('message', settle)
+    // Those in force stay so until all of these are there.
+    const apps = new AppIndex()
+    worker.on('message', (message: ReaderMessage) => {
+      if (message.kind === 'slice') for (const record of message.records) apps.add(appOf(record))
+      else settle(message.kind === 'end' ? { ...message, kind: 'apps', apps } : message)
+      // In the next turn: those that come before this one is over would be taken in this one.
+      setImmediate(() => worker.postMessage('next'))
+    })
     worker.once('error', (error) => settle(failed(error)))
     worker.once('exit', () => settle(failed('the thread ended before its answer')))
   })

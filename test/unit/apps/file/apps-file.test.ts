@@ -20,6 +20,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { AppIndex } from '../../../../src/apps/app-index.ts'
 import type { AppRecord } from '../../../../src/apps/app-record.ts'
 import { type AppsFile, type AppsFileOptions, openAppsFile } from '../../../../src/apps/file/apps-file.ts'
 import {
@@ -260,19 +261,29 @@ describe('an app file', () => {
     expect(apps.find('ak_a')).toEqual(before)
   })
 
-  it('is parsed on another thread, and here only the apps that are looked up', async () => {
+  it('is parsed on another thread, and its apps are made here a few in each turn of the event loop', async () => {
     const ids = Array.from({ length: 5000 }, (_, at) => `app-${at}`)
     writeFileSync(path, textOf('a'))
     const parse = vi.spyOn(JSON, 'parse')
+    const add = vi.spyOn(AppIndex.prototype, 'add')
+    let mostInATurn = 0
+    let seen = 0
+    let turn = setImmediate(function look() {
+      mostInATurn = Math.max(mostInATurn, add.mock.calls.length - seen)
+      seen = add.mock.calls.length
+      turn = setImmediate(look)
+    })
     try {
       const apps = await open()
       writeFileSync(path, textOf(...ids))
       await eventually(() => expect(reloads).toEqual([5000]))
-      expect(parse.mock.calls.filter(([text]) => text.includes('ak_app-'))).toEqual([])
+      expect(parse).not.toHaveBeenCalled()
+      expect(mostInATurn).toBe(250)
       expect(apps.find('ak_app-4999')).toMatchObject({ appId: 'app-4999' })
-      expect(parse.mock.calls.filter(([text]) => text.includes('ak_app-'))).toHaveLength(1)
     } finally {
+      clearImmediate(turn)
       parse.mockRestore()
+      add.mockRestore()
     }
   })
 

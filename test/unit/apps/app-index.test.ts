@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AppRecord } from '../../../../src/apps/app-record.ts'
-import { AppEntries } from '../../../../src/apps/bucket/app-entries.ts'
+import { AppIndex } from '../../../src/apps/app-index.ts'
+import type { AppRecord } from '../../../src/apps/app-record.ts'
 
 const record = (id: string, key: string, previous: readonly string[] = []): AppRecord => ({
   app_key: key,
@@ -17,7 +17,7 @@ const NOW_MS = Date.UTC(2026, 10, 20)
 
 describe('entries of the bucket', () => {
   it('count as bad while their last revision is, and no longer', () => {
-    const entries = new AppEntries()
+    const entries = new AppIndex()
     const put = (key: string, revision: number, text: string | null) => {
       entries.put({ key, revision, text })
       return entries.badCount
@@ -37,7 +37,7 @@ describe('entries of the bucket', () => {
     })
     fc.assert(
       fc.property(fc.array(change, { maxLength: 30 }), (changes) => {
-        const entries = new AppEntries()
+        const entries = new AppIndex()
         const model = new Map<string, { revision: number; keys: readonly string[] }>()
         for (const [at, { id, keys: named }] of changes.entries()) {
           const revision = at + 1
@@ -61,7 +61,7 @@ describe('entries of the bucket', () => {
   })
 
   it('of an older revision change nothing, until the known ones are outdated', () => {
-    const entries = new AppEntries()
+    const entries = new AppIndex()
     entries.put(entry(record('a', 'ak_new'), 7))
     expect(entries.put(entry(record('a', 'ak_old'), 7))).toEqual({ kind: 'known' })
     expect(entries.put({ key: 'a', revision: 6, text: null })).toEqual({ kind: 'known' })
@@ -73,7 +73,7 @@ describe('entries of the bucket', () => {
   })
 
   it('that a complete reading did not contain are missing, and stay', () => {
-    const entries = new AppEntries()
+    const entries = new AppIndex()
     for (const [at, id] of ['a', 'b', 'c'].entries()) entries.put(entry(record(id, `ak_${id}`), at + 1))
     entries.beginReading()
     entries.put(entry(record('b', 'ak_b'), 2))

@@ -1,9 +1,9 @@
-// The bucket's entries in memory, found by any of their app keys. Where two entries have the same app key, the older one
-// gets it, so that all nodes agree.
+// The apps of a file or a bucket in memory, found by any of their keys, by their id, or by a read key. Where two entries of the
+// bucket have the same app key, the older one gets it, so that all nodes agree.
 
-import type { StoredEntry } from '../../nats/bucket.ts'
-import { type App, isValidKey, lookupsOf } from '../app.ts'
-import { type AppRecord, type ReadApp, readApp } from '../app-record.ts'
+import type { StoredEntry } from '../nats/bucket.ts'
+import { type App, isValidKey, lookupsOf, readerLookup } from './app.ts'
+import { type AppRecord, type ReadApp, readApp } from './app-record.ts'
 
 /** Further entries are skipped, to bound the node's memory. */
 const MAX_ENTRIES = 1_000_000
@@ -25,7 +25,7 @@ interface Entry {
   reading: number
 }
 
-export class AppEntries {
+export class AppIndex {
   readonly #entries = new Map<string, Entry>()
   readonly #holders = new Map<string, Entry>()
   /** App keys that several entries have, with these entries, oldest first. */
@@ -59,6 +59,13 @@ export class AppEntries {
     for (const entry of this.#entries.values()) entry.revision = 0
   }
 
+  /** One that was checked, with keys and an id that no other has. */
+  add(app: App): void {
+    const entry = { key: app.appId, revision: 0, app: null, isBad: false, reading: this.#reading }
+    this.#entries.set(entry.key, entry)
+    this.#hold(entry, app)
+  }
+
   put({ key, revision, text }: StoredEntry): PutResult {
     const present = this.#entries.get(key)
     if (present !== undefined) {
@@ -76,9 +83,7 @@ export class AppEntries {
     this.#setBad(entry, read.kind === 'mistakes' && this.#entries.has(key))
     if (read.kind === 'mistakes') return { kind: 'bad', mistakes: read.mistakes }
     this.#release(entry)
-    entry.app = read.app
-    const rivals = lookupsOf(read.app).flatMap((appKey) => this.#claim(appKey, entry))
-    return { kind: 'put', record: read.record, rivals: rivals.map((rival) => rival.key) }
+    return { kind: 'put', record: read.record, rivals: this.#hold(entry, read.app) }
   }
 
   find(appKey: string, nowMs: number): App | 'unknown' {
@@ -90,13 +95,19 @@ export class AppEntries {
     return this.#entries.get(appId)?.app ?? 'unknown'
   }
 
-  /** As `lookupsOf` says. */
-  findBy(lookup: string): App | 'unknown' {
-    return this.#holders.get(lookup)?.app ?? 'unknown'
+  /** By the hash of a read key. */
+  findReader(hash: string): App | 'unknown' {
+    return this.#holders.get(readerLookup(hash))?.app ?? 'unknown'
   }
 
   *all(): Generator<App> {
     for (const { app } of this.#entries.values()) if (app !== null) yield app
+  }
+
+  /** Returns the keys of other entries with one of its app keys. */
+  #hold(entry: Entry, app: App): readonly string[] {
+    entry.app = app
+    return lookupsOf(app).flatMap((appKey) => this.#claim(appKey, entry).map((rival) => rival.key))
   }
 
   /** Returns the other entries with this app key. */

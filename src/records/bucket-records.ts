@@ -1,9 +1,9 @@
 // The app records in the bucket in NATS.
 
-import type { AppRecord } from '../apps/app-record.ts'
 import { readEntry } from '../apps/app-index.ts'
+import type { AppRecord } from '../apps/app-record.ts'
 import { describeBadEntry } from '../apps/bucket/bucket-apps.ts'
-import { describeNoRecord, editRecords, readRecords, removeEntry } from '../apps/bucket/bucket-edit.ts'
+import { describeNoRecord, editEntry, editRecords, readRecords, removeEntry } from '../apps/bucket/bucket-edit.ts'
 import { adoptApps, isForeign } from '../installation/adopt-apps.ts'
 import type { InstallationRecord } from '../installation/record.ts'
 import { readFromRedis } from '../installation/shared-record.ts'
@@ -19,9 +19,6 @@ import type { AppRecords, Place } from './app-records.ts'
 import { withRedis } from './redis.ts'
 
 export const FOREIGN = `NATS has lost the bucket ${APPS_BUCKET} that the nodes know, and they do not use this one: bring the records back with sluice apps import first, or say sluice apps adopt-empty`
-
-/** Of an edit of one record, against others of it. */
-const MAX_ATTEMPTS = 20
 
 export async function withBucketRecords<T>(
   nats: NatsAccess,
@@ -65,21 +62,14 @@ function recordsInBucket(bucket: Bucket, place: Place, clock: Clock): AppRecords
     one: async (appId) => recordIn(await bucket.read(appId).catch(throwStartError)),
     editOne: async (appId, change) => {
       if (await isForeignBucket(bucket, place)) throw new StartError(FOREIGN)
-      const report = await bucket.ensure(edit.replicas)
-      if (report.kind === 'unreadable')
-        throw new StartError(`the bucket ${APPS_BUCKET} cannot be used: ${report.reason}`)
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        const entry = await bucket.read(appId).catch(throwStartError)
+      const changeEntry = (entry: StoredEntry | null): string | null | undefined => {
         const present = recordIn(entry)
         const next = change(present)
-        if (next === 'same') return
-        if (present === undefined && entry?.text != null) throw new StartError(describeNoRecord(appId))
-        const text = next === null ? null : JSON.stringify(next)
-        const at = { revision: entry?.revision ?? 0, timers: systemTimers }
-        const written = await bucket.writeOnceLed(appId, text, at).catch(throwStartError)
-        if (written === 'done') return
+        if (next === 'same') return undefined
+        if (present === undefined && entry !== null) throw new StartError(describeNoRecord(appId))
+        return next === null ? null : JSON.stringify(next)
       }
-      throw new StartError(`${APPS_BUCKET}: other edits came first each time; try again`)
+      await editEntry(bucket, appId, changeEntry, edit).catch(throwStartError)
     },
     edit: async (change, options) => {
       // An import adopts it at its end.

@@ -83,7 +83,8 @@ export function editRecords(
   change: (records: readonly AppRecord[]) => readonly AppRecord[],
   edit: BucketEdit,
 ): Promise<void> {
-  return editEntries(bucket, edit, ({ records, entries }) => {
+  const read = (): Promise<BucketRecords> => readRecords(bucket, edit.timers)
+  return editEntries(bucket, edit, read, ({ records, entries }) => {
     const present = new Set(records.map((record) => record.app_id))
     const changed = change(records)
     const checked = checkRecords({ apps: changed })
@@ -94,7 +95,22 @@ export function editRecords(
       if (isBad && edit.replaceBad !== true) throw new Error(describeNoRecord(key))
     }
     const removed = [...present].filter((key) => !wanted.has(key)).map((key) => [key, null] as const)
-    return [...removed, ...[...wanted].filter(([key, text]) => entries.get(key)?.text !== text)]
+    const written = [...wanted].filter(([key, text]) => entries.get(key)?.text !== text)
+    return [...removed, ...written].map(([key, text]) => ({ key, text, revision: entries.get(key)?.revision ?? 0 }))
+  })
+}
+
+/** Edits one entry without a reading of the others. `change` gets null where there is none, and returns its next text, null to remove it, or undefined to leave it. */
+export function editEntry(
+  bucket: Bucket,
+  key: string,
+  change: (entry: StoredEntry | null) => string | null | undefined,
+  edit: BucketEdit,
+): Promise<void> {
+  const read = (): Promise<StoredEntry | null> => bucket.read(key)
+  return editEntries(bucket, edit, read, (entry) => {
+    const text = change(entry?.text == null ? null : entry)
+    return text === undefined ? [] : [{ key, text, revision: entry?.revision ?? 0 }]
   })
 }
 
@@ -105,33 +121,27 @@ export function describeNoRecord(key: string): string {
 
 /** Removes an entry, whether it is an app record or not. */
 export function removeEntry(bucket: Bucket, key: string, edit: BucketEdit): Promise<void> {
-  return editEntries(bucket, edit, ({ entries }) => {
-    if ((entries.get(key)?.text ?? null) === null) throw new Error(`there is no app ${key}`)
-    return [[key, null]]
-  })
+  const none = (): never => {
+    throw new Error(`there is no app ${key}`)
+  }
+  return editEntry(bucket, key, (entry) => (entry === null ? none() : null), edit)
 }
 
-/** `text` null: delete the entry. */
-type Write = readonly [key: string, text: string | null]
-
-async function editEntries(
+/** `writesOf`: called again where another edit came between. The revision of a write is that of the entry that was read. */
+async function editEntries<T>(
   bucket: Bucket,
   { timers, replicas }: BucketEdit,
-  writesOf: (present: BucketRecords) => readonly Write[],
+  read: () => Promise<T>,
+  writesOf: (present: T) => readonly StoredEntry[],
 ): Promise<void> {
   const report = await bucket.ensure(replicas)
   if (report.kind === 'unreadable') throw new Error(`the bucket ${APPS_BUCKET} cannot be used: ${report.reason}`)
   for (let attempt = 0; attempt < MAX_EDIT_ATTEMPTS; attempt++) {
-    const present = await readRecords(bucket, timers)
-    const writes = writesOf(present)
+    const writes = writesOf(await read())
     let hasLost = false
     for (let at = 0; at < writes.length && !hasLost; at += WRITES_IN_FLIGHT) {
       const chunk = writes.slice(at, at + WRITES_IN_FLIGHT)
-      const written = await Promise.all(
-        chunk.map(([key, text]) =>
-          write(bucket, [key, text], { revision: present.entries.get(key)?.revision ?? 0, timers }),
-        ),
-      )
+      const written = await Promise.all(chunk.map((one) => write(bucket, one, timers)))
       hasLost = written.includes('beaten')
     }
     if (!hasLost) return
@@ -139,13 +149,9 @@ async function editEntries(
   throw new Error(`${APPS_BUCKET}: other edits came first each time; try again`)
 }
 
-async function write(
-  bucket: Bucket,
-  [key, text]: Write,
-  at: { readonly revision: number; readonly timers: Timers },
-): Promise<'done' | 'beaten'> {
+async function write(bucket: Bucket, { key, text, revision }: StoredEntry, timers: Timers): Promise<'done' | 'beaten'> {
   try {
-    return await bucket.writeOnceLed(key, text, at)
+    return await bucket.writeOnceLed(key, text, { revision, timers })
   } catch (error) {
     const reason = errorMessage(error)
     throw new Error(`${APPS_BUCKET}: ${reason}; it is unknown whether the change was made: see sluice apps list`, {

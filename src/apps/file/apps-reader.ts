@@ -37,7 +37,7 @@ function handOver(port: MessagePort, left: Generator<ReaderMessage>): void {
   const sendNext = (): void => {
     const { done, value } = left.next()
     if (done === true) port.close()
-    else port.postMessage(value)
+    else port.postMessage(value, [])
   }
   port.on('message', sendNext)
   sendNext()

@@ -49,7 +49,7 @@ export function startAppsThread(data: ReaderData, timeoutMs: number): AppsThread
       if (message.kind === 'slice') for (const record of message.records) apps.add(appOf(record))
       else settle(message.kind === 'end' ? { ...message, kind: 'apps', apps } : message)
       // In the next turn: those that come before this one is over would be taken in this one.
-      setImmediate(() => worker.postMessage('next'))
+      setImmediate(() => worker.postMessage('next', []))
     })
     worker.once('error', (error) => settle(failed(error)))
     worker.once('exit', () => settle(failed('the thread ended before its answer')))

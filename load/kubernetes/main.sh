@@ -94,6 +94,14 @@ nats_away_and_start() {
   sleep 60
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && status statefulset/sluice
 }
+# The nodes' password of NATS, and that of the servers among themselves. No server restarts.
+passwords() {
+  local before after
+  before=$(k get pods -l app.kubernetes.io/name=nats -o 'jsonpath={.items[*].status.startTime}')
+  ../../deploy/password.sh nodes && ../../deploy/password.sh routes || return 1
+  after=$(k get pods -l app.kubernetes.io/name=nats -o 'jsonpath={.items[*].status.startTime}')
+  [ "$before" = "$after" ] || { echo "servers of NATS were replaced: $before, $after"; return 1; }
+}
 spool_on() { ../../deploy/spool.sh on spool; }
 spool_off() { ../../deploy/spool.sh off plain; }
 # Until each node has sent what its disk holds.
@@ -116,7 +124,7 @@ drain_volume() {
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && ../../deploy/spool.sh drain spool-sluice-3
 }
 
-ALL=(quiet rollout setting let-go force drain-machine nats-rollout nats-leader redis scale nats-away-75s spool-on nats-away-with-spool drain-volume spool-rollout spool-off)
+ALL=(quiet rollout setting let-go force drain-machine nats-rollout nats-leader redis scale passwords nats-away-75s spool-on nats-away-with-spool drain-volume spool-rollout spool-off)
 run() {
   case $1 in
     quiet) scenario "$1" 15 true ;;
@@ -129,6 +137,7 @@ run() {
     nats-leader) scenario "$1" 60 nats_leader ;;
     redis) scenario "$1" 45 redis ;;
     scale) scenario "$1" 90 scale ;;
+    passwords) scenario "$1" 360 passwords ;;
     nats-away-75s) scenario "$1" 110 nats_away 75 ;;
     spool-on) scenario "$1" 90 spool_on ;;
     nats-away-with-spool) AFTER=sent_on scenario "$1" 150 nats_away_and_start ;;

@@ -107,7 +107,7 @@ function unknownIn(words: readonly string[]): string[] {
 /** Those that some object reads. */
 function secrets(): string[] {
   const found = JSON.stringify(objects).matchAll(
-    /"(?:secretName|secretRef":\{"name|secretKeyRef":\{[^}]*"name)":"([^"]+)"/g,
+    /"(?:secretName|secret(?:Ref)?":\{(?:"items":\[[^\]]*\],)?"name|secretKeyRef":\{[^}]*"name)":"([^"]+)"/g,
   )
   return [...found].map(([, name]) => name)
 }

@@ -340,8 +340,10 @@ describe.each([
     const goBytes = quantity((variables['GOMEMLIMIT'] ?? '0B').slice(0, -1))
     expect(sizeOf(value('max_memory_store')) + goBytes).toBeLessThan(memoryBytes)
     for (const [, name] of text.matchAll(/: \$(\w+)/g)) {
-      // A block of the same file, or of the environment.
-      if (!text.includes(`\n${name} {`)) expect(variables).toHaveProperty(name)
+      // A block of the same file, a file of the Secret, or of the environment.
+      const [, user = ''] = /^NATS_(\w+)_PASSWORD$/.exec(name) ?? []
+      if (text.includes(`\ninclude "./${user.toLowerCase()}.conf"\n`) || text.includes(`\n${name} {`)) continue
+      expect(variables).toHaveProperty(name)
     }
     const leaving = lifecycle?.preStop?.exec?.command?.at(-1)
     if (leaving !== undefined) {

@@ -15,12 +15,12 @@ import { buildKustomization, type KubernetesObject } from '../support/kustomize.
 import {
   KNOWS_SYNC_INTERVAL,
   natsConfiguration,
-  PASSWORDS,
   type ProductionServer,
+  passwordFiles,
   replaceEach,
-  routesOf,
   startProductionNats,
   urlOf,
+  writeFiles,
 } from '../support/manifest-nats.ts'
 import { NATS_SERVER } from '../support/nats.ts'
 import { freePort, startProgram } from '../support/programs.ts'
@@ -59,9 +59,9 @@ async function leaderOf({ monitorPort }: ProductionServer): Promise<string | und
 describe("production's NATS", () => {
   it('has a configuration in which nats-server 2.9 knows every line but one', () => {
     const [container] = workload(production, 'nats').pod.containers
-    const env = { ...process.env, ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]) }
+    const env = { ...process.env, ...environmentOf(production, container, () => '') }
     const folder = mkdtempSync(join(tmpdir(), 'sluice-nats-'))
-    writeFileSync(join(folder, 'routes.conf'), routesOf([6222]))
+    writeFiles(folder, passwordFiles([6222]))
     const complaintAbout = (text: string): string => {
       const file = join(folder, 'nats.conf')
       writeFileSync(file, text)

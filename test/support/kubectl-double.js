@@ -1,8 +1,10 @@
 #!/usr/bin/env node
-// Stands for kubectl and a cluster behind it, for what deploy/spool.sh asks: workloads whose pods get ready one a call where there is
-// room, jobs that end, claims that a pod holds. The state is the file CLUSTER; what was done, and how many pods were ready then, is
+// Stands for kubectl and a cluster behind it, for what deploy/spool.sh and deploy/password.sh ask: workloads whose pods get ready one a
+// call where there is room, jobs that end, claims that a pod holds, Secrets whose files come to servers of NATS some calls later. The
+// state is the file CLUSTER; what was done, and how many pods were ready then, is
 // written into it.
 
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 
 const file = process.env['CLUSTER'] ?? ''
@@ -18,6 +20,8 @@ function goOn() {
   for (const each of workloads) if (each.ready > each.replicas) each.ready = each.replicas
   cluster.least = Math.min(cluster.least, ready())
   for (const each of workloads) if (each.ready < each.replicas && ready() < cluster.room) each.ready++
+  for (const server of Object.values(cluster.servers ?? {}))
+    if (server.behind-- <= 0) server.files = { ...cluster.secrets['nats-passwords'] }
   for (const job of Object.values(cluster.jobs)) if (job.state === 'active' && --job.steps <= 0) job.state = job.ends
 }
 
@@ -45,6 +49,11 @@ function find(kind, name) {
 
 function get() {
   const output = option('--output') ?? ''
+  if (words[0] === 'pods' && cluster.servers !== undefined) return end(Object.keys(cluster.servers).join('\n'))
+  if (words[0] === 'secret') {
+    const key = /^jsonpath=\{\.data\.(.*)\}$/.exec(output)[1].replaceAll('\\.', '.')
+    return end(Buffer.from(cluster.secrets[words[1]][key] ?? '').toString('base64'))
+  }
   if (words[0] === 'pods')
     return end(workloads.some((each) => each.ready < each.replicas) && ready() >= cluster.room ? 'Unschedulable' : '')
   if (words[0] === 'persistentvolumeclaims') return end(cluster.claims.map((claim) => `${claim}\n`).join(''))
@@ -91,7 +100,40 @@ function create() {
   end()
 }
 
+function patch() {
+  const [, name] = words
+  const { stringData } = JSON.parse(readFileSync(option('--patch-file'), 'utf8'))
+  Object.assign(cluster.secrets[name], stringData)
+  did(`patch ${name} ${Object.keys(stringData).join()}`)
+  for (const server of Object.values(cluster.servers)) server.behind = cluster.calls ?? 1
+  end()
+}
+
+/** What runs in a server of NATS. */
+function execute() {
+  const server = cluster.servers[words[0]]
+  const [program, ...given] = args.slice(args.indexOf('--') + 1)
+  if (program === 'sha256sum') {
+    const text = server.files[given[0].split('/').at(-1)] ?? ''
+    return end(`${createHash('sha256').update(text).digest('hex')}  ${given[0]}\n`)
+  }
+  server.loaded = { ...server.files }
+  did(`reload ${words[0]}`)
+  end()
+}
+
 if (verb === 'get') get()
+else if (verb === 'patch') patch()
+else if (verb === 'exec') execute()
+else if (verb === 'rollout') {
+  did(args.slice(0, 3).join(' '))
+  end()
+} else if (verb === 'logs' && cluster.servers !== undefined)
+  end(
+    cluster.reload === 'fails'
+      ? '[ERR] Failed to reload server configuration: x\n'
+      : '[INF] Reloaded server configuration\n',
+  )
 else if (verb === 'delete') remove()
 else if (verb === 'create') create()
 else if (verb === 'logs') end('the spool is empty\n')

@@ -8,18 +8,20 @@ import { configurationOf, environmentOf, expand, workload } from './kubernetes-v
 import type { KubernetesObject } from './kustomize.ts'
 import { NATS_SERVER } from './nats.ts'
 import { freePort, type Program, startProgram } from './programs.ts'
+import { eventually } from './service.ts'
 
-/** What the Secret nats-passwords holds. */
-export const PASSWORDS: Readonly<Record<string, string>> = {
-  SLUICE: 'pSluice1',
-  SLUICE2: 'pSluice2',
-  OPERATOR: 'pOperator1',
-  READER: 'pReader1',
-  SYSTEM: 'pSystem1',
+/** A password for each user of NATS. */
+const PASSWORDS = {
+  sluice: 'pSluice1',
+  sluice2: 'pSluice2',
+  operator: 'pOperator1',
+  reader: 'pReader1',
+  system: 'pSystem1',
 }
-/** Of the file of routes, which the same Secret holds. */
+type User = keyof typeof PASSWORDS
 const ROUTES_PASSWORD = 'pRoutes1'
 export const SERVERS = 3
+const RELOADED = 'Reloaded server configuration'
 const NATS_VERSION = execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' })
 export const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
 
@@ -42,6 +44,24 @@ export function replaceEach(text: string, replacements: readonly Replacement[]):
   }, text)
 }
 
+/** The files of the Secret nats-passwords, as docs/kubernetes.md makes them. */
+export function passwordFiles(
+  routePorts: readonly number[],
+  { routes = ROUTES_PASSWORD, ...others }: Readonly<Partial<Record<User | 'routes', string>>> = {},
+): Record<string, string> {
+  const users = Object.entries({ ...PASSWORDS, ...others })
+  return {
+    ...Object.fromEntries(
+      users.map(([user, password]) => [`${user}.conf`, `NATS_${user.toUpperCase()}_PASSWORD: ${password}`]),
+    ),
+    'routes.conf': routesOf(routePorts, routes),
+  }
+}
+
+export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+}
+
 export interface ProductionServer {
   readonly program: Program
   readonly name: string
@@ -51,6 +71,8 @@ export interface ProductionServer {
 
 export interface ProductionNats {
   readonly servers: readonly ProductionServer[]
+  /** Puts other passwords beside each server's configuration, which it reads again. */
+  readonly reload: (passwords: Readonly<Partial<Record<User | 'routes', string>>>) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -62,7 +84,7 @@ export async function startProductionNats(production: readonly KubernetesObject[
     routePorts.map(async (routePort, at) => {
       const monitorPort = await freePort()
       const env = {
-        ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]),
+        ...environmentOf(production, container, () => ''),
         POD_NAME: `nats-${at}`,
       }
       const args = (container.args ?? []).map((arg) => expand(arg, env))
@@ -78,7 +100,7 @@ export async function startProductionNats(production: readonly KubernetesObject[
             { found: '\n  port: 6222\n', by: `\n  host: 127.0.0.1\n  port: ${routePort}\n` },
           ])
           writeFileSync(file, adapted)
-          writeFileSync(join(folder, 'routes.conf'), routesOf(routePorts))
+          writeFiles(folder, passwordFiles(routePorts))
           const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
           return ['env', ...settings, NATS_SERVER, ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
         },
@@ -93,22 +115,25 @@ export async function startProductionNats(production: readonly KubernetesObject[
   )
   return {
     servers,
+    reload: async (passwords) => {
+      for (const { program } of servers) {
+        const before = program.output().split(RELOADED).length
+        writeFiles(program.folder, passwordFiles(routePorts, passwords))
+        process.kill(program.pid, 'SIGHUP')
+        await eventually('the server has read them', () => program.output().split(RELOADED).length > before)
+      }
+    },
     stop: async () => {
       await Promise.all(servers.map(({ program }) => program.stop()))
     },
   }
 }
 
-/** As docs/kubernetes.md makes it. */
-export function routesOf(ports: readonly number[]): string {
-  const routes = ports.map((port) => `'nats://routes:${ROUTES_PASSWORD}@127.0.0.1:${port}'`)
-  return `authorization: { user: routes, password: ${ROUTES_PASSWORD}, timeout: 5 }; routes: [${routes.join(', ')}, ]`
+function routesOf(ports: readonly number[], password: string): string {
+  const routes = ports.map((port) => `'nats://routes:${password}@127.0.0.1:${port}'`)
+  return `authorization: { user: routes, password: ${password}, timeout: 5 }; routes: [${routes.join(', ')}, ]`
 }
 
-export function urlOf(
-  servers: readonly ProductionServer[],
-  user: 'sluice' | 'sluice2' | 'operator' | 'reader',
-): string {
-  const password = PASSWORDS[user.toUpperCase()]
+export function urlOf(servers: readonly ProductionServer[], user: User, password: string = PASSWORDS[user]): string {
   return servers.map(({ program }) => `nats://${user}:${password}@127.0.0.1:${program.port}`).join(',')
 }

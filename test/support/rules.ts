@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path'
 import { parse } from 'yaml'
 
 export const MONITORING = resolve(import.meta.dirname, '../../deploy/monitoring')
-const TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 240_000
 
 export interface Rule {
   readonly record?: string

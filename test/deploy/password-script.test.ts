@@ -1,0 +1,142 @@
+// deploy/password.sh against a double of kubectl: no node uses a password that a server of NATS lacks, and none loses the one it uses.
+
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { beforeEach, expect, it } from 'vitest'
+import { parseNatsUrl } from '../../src/nats/address.ts'
+import { passwordFiles } from '../support/manifest-nats.ts'
+import { makeFolder } from '../support/service.ts'
+
+const SCRIPT = resolve(import.meta.dirname, '../../deploy/password.sh')
+const DOUBLE = resolve(import.meta.dirname, '../support/kubectl-double.js')
+const PODS = ['nats-0', 'nats-1', 'nats-2']
+const RELOADED = PODS.map((pod) => `reload ${pod}`)
+const urls = (user: string, password: string): string =>
+  PODS.map((pod) => `nats://${user}:${password}@${pod}.nats:4222`).join(',')
+
+interface Cluster {
+  secrets: Record<string, Record<string, string>>
+  servers: Record<string, { files: Record<string, string>; loaded?: Record<string, string>; behind: number }>
+  log: { what: string }[]
+}
+
+let file: string
+beforeEach(async () => {
+  file = join(await makeFolder(), 'cluster.json')
+})
+
+function clusterOf(more: object = {}): void {
+  const files = passwordFiles([1, 2, 3])
+  const secrets = {
+    'nats-passwords': files,
+    'sluice-connections': { NATS_URL: urls('sluice', 'pSluice1') },
+    'toolbox-connections': { NATS_URL: urls('operator', 'pOperator1') },
+  }
+  const servers = Object.fromEntries(PODS.map((pod) => [pod, { files, behind: 0 }]))
+  const workloads = { 'deployment/sluice': { replicas: 3, ready: 3 } }
+  const cluster = {
+    secrets,
+    servers,
+    workloads,
+    claims: [],
+    pods: [],
+    jobs: {},
+    others: [],
+    room: 100,
+    least: 1000,
+    log: [],
+  }
+  writeFileSync(file, JSON.stringify({ ...cluster, ...more }))
+}
+
+async function run(...args: string[]): Promise<{ code: number; output: string; cluster: Cluster; did: string[] }> {
+  const env = {
+    ...process.env,
+    KUBECTL: `${process.execPath} ${DOUBLE}`,
+    CLUSTER: file,
+    POLL_SECONDS: '0',
+    WAIT_SECONDS: '2',
+  }
+  const { code, output } = await new Promise<{ code: number; output: string }>((done) => {
+    execFile('bash', [SCRIPT, ...args], { env }, (error, stdout, stderr) =>
+      done({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr }),
+    )
+  })
+  const cluster = JSON.parse(readFileSync(file, 'utf8')) as Cluster
+  return { code, output, cluster, did: cluster.log.map(({ what }) => what) }
+}
+
+const passwordOf = (text: string): string => /_PASSWORD: (p[0-9a-f]{48})$/.exec(text)?.[1] ?? `none in ${text}`
+
+it('moves the nodes to the idle user once each server has its new password, then changes that of the other', async () => {
+  clusterOf()
+  const { code, output, cluster, did } = await run('nodes')
+  expect(code, output).toBe(0)
+  expect(did).toEqual([
+    'patch nats-passwords sluice2.conf',
+    ...RELOADED,
+    'patch sluice-connections NATS_URL',
+    'rollout restart deployment/sluice',
+    'rollout status deployment/sluice',
+    'patch nats-passwords sluice.conf',
+    ...RELOADED,
+  ])
+  const [fresh, other] = ['sluice2.conf', 'sluice.conf'].map((name) =>
+    passwordOf(cluster.secrets['nats-passwords']?.[name] ?? ''),
+  )
+  const { user, password, servers } = parseNatsUrl(cluster.secrets['sluice-connections']?.['NATS_URL'] ?? '')
+  expect({ user, password }).toEqual({ user: 'sluice2', password: fresh })
+  expect(servers).toEqual(PODS.map((pod) => ({ host: `${pod}.nats`, port: 4222 })))
+  expect(other).not.toBe(fresh)
+  for (const { loaded } of Object.values(cluster.servers)) expect(loaded).toEqual(cluster.secrets['nats-passwords'])
+  expect(output).not.toContain(fresh)
+})
+
+it('moves the nodes back the next time, and those of a StatefulSet as well', async () => {
+  clusterOf({ workloads: { 'statefulset/sluice': { replicas: 3, ready: 3 } } })
+  await run('nodes')
+  const { cluster, did } = await run('nodes')
+  expect(did.filter((what) => what.startsWith('rollout restart'))).toEqual(
+    Array(2).fill('rollout restart statefulset/sluice'),
+  )
+  expect(parseNatsUrl(cluster.secrets['sluice-connections']?.['NATS_URL'] ?? '').user).toBe('sluice')
+})
+
+it('leaves the nodes where they are when a server does not take its new configuration', async () => {
+  clusterOf({ reload: 'fails' })
+  const { code, output, did } = await run('nodes')
+  expect(code).toBe(1)
+  expect(output).toContain('nats-0 goes on with its old passwords')
+  expect(did).toEqual(['patch nats-passwords sluice2.conf', 'reload nats-0'])
+})
+
+it('gives up where a file does not come to its server', async () => {
+  clusterOf({ calls: 1000 })
+  const { code, output, did } = await run('reader')
+  expect(code).toBe(1)
+  expect(output).toContain('reader.conf did not come to nats-0 in 2 s')
+  expect(did).toEqual(['patch nats-passwords reader.conf'])
+})
+
+it('gives the operator, the reader and the servers new ones, each where it is used', async () => {
+  clusterOf()
+  for (const who of ['operator', 'reader', 'routes']) expect((await run(who)).code).toBe(0)
+  const { cluster } = await run('system')
+  const { user, password } = parseNatsUrl(cluster.secrets['toolbox-connections']?.['NATS_URL'] ?? '')
+  const files = cluster.secrets['nats-passwords'] ?? {}
+  expect({ user, password }).toEqual({ user: 'operator', password: passwordOf(files['operator.conf'] ?? '') })
+  const routes = [...(files['routes.conf'] ?? '').matchAll(/(?:password: |routes:)(p\w+)/g)].map(([, word]) => word)
+  expect(routes).toHaveLength(4)
+  expect(new Set(routes).size).toBe(1)
+  expect(routes[0]).toMatch(/^p[0-9a-f]{48}$/)
+  expect(files['routes.conf']).toBe(passwordFiles([1, 2, 3], { routes: routes[0] })['routes.conf'])
+})
+
+it('says what it does where it is told nothing that it knows', async () => {
+  clusterOf()
+  const { code, output, did } = await run('everybody')
+  expect(code).toBe(2)
+  expect(output).toContain('deploy/password.sh nodes')
+  expect(did).toEqual([])
+})

@@ -153,9 +153,9 @@ export class AppsApi {
     const scope = { appId, isOperator: true }
     const days = new URLSearchParams(request.query).get('days')
     const isCsv = wantsCsv(request)
-    if (days === null && !isCsv) return jsonTextAnswer(await inspection.answer(scope, { name: 'apps', query: '' }))
+    if (days === null && !isCsv) return jsonTextAnswer(await inspection.answer({ name: 'apps', scope, query: '' }))
     const query = days === null ? '' : `days=${encodeURIComponent(days)}`
-    const answer = await inspection.answer(scope, { name: 'days', query })
+    const answer = await inspection.answer({ name: 'days', scope, query })
     return answer.status === 200 ? daysAnswer(answer.json, isCsv) : jsonTextAnswer(answer)
   }
 

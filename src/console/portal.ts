@@ -168,11 +168,11 @@ export class Portal {
     const { inspection } = this.#options
     const isCsv = wantsCsv(request)
     if (isCsv || query.has('days')) {
-      const days = await inspection.answer(scope, { name: 'days', query: only(query, ['days']) })
+      const days = await inspection.answer({ name: 'days', scope, query: only(query, ['days']) })
       return days.status === 200 ? daysAnswer(days.json, isCsv) : await this.#answerOf(days)
     }
     const [{ status, json }, degraded_since] = await Promise.all([
-      inspection.answer(scope, { name: 'apps', query: '' }),
+      inspection.answer({ name: 'apps', scope, query: '' }),
       inspection.degradedSince(),
     ])
     if (status !== 200) return await this.#answerOf({ status, json })
@@ -183,7 +183,7 @@ export class Portal {
   #question(name: QuestionName, members: readonly string[]): Methods {
     return {
       GET: async ({ scope, query }) =>
-        await this.#answerOf(await this.#options.inspection.answer(scope, { name, query: only(query, members) })),
+        await this.#answerOf(await this.#options.inspection.answer({ name, scope, query: only(query, members) })),
     }
   }
 
@@ -197,13 +197,13 @@ export class Portal {
     if (seconds > 0) return beyond('too_many_searches', seconds)
     const members = only(query, id === null ? ['key', 'since', 'before', 'events'] : ['since', 'before', 'events'])
     const asked = id === null ? members : `${members}&id=${encodeURIComponent(id)}`
-    return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'batch', query: asked }))
+    return await this.#answerOf(await this.#options.inspection.answer({ name: 'batch', scope, query: asked }))
   }
 
   async #explain({ scope, request, reader }: Asked): Promise<Answer> {
     const body = await request.body(MAX_BODY_BYTES, reader.key.hash)
     if (!Buffer.isBuffer(body)) return body.status === 413 ? body : portalProblem('busy')
-    return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'explain', query: '', body }))
+    return await this.#answerOf(await this.#options.inspection.answer({ name: 'explain', scope, query: '', body }))
   }
 
   #stream(name: StreamName, members: readonly string[]): Methods {

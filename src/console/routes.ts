@@ -125,7 +125,7 @@ export class Console implements AdminRoutes {
 
   async #ask(name: QuestionName, query: string, body?: Buffer): Promise<Answer> {
     return jsonTextAnswer(
-      await this.#inspection.answer('all', body === undefined ? { name, query } : { name, query, body }),
+      await this.#inspection.answer({ name, scope: 'all', query, ...(body === undefined ? {} : { body }) }),
     )
   }
 

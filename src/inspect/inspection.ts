@@ -1,46 +1,31 @@
-// What is asked of the service, and answered as JSON: by each process of itself, or by one for all. Every answer is for a
-// scope, all apps or one, which holds here and wherever a question goes from here.
+// What is asked of the service, as a whole. Every answer is for a scope, all apps or one, which holds here and wherever a
+// question goes from here.
 
 import type { Alerts } from '../contract/admin/alerts.ts'
 import type { Now } from '../contract/admin/now.ts'
-import type { AlertFilter, EventFilter, RefusalFilter } from '../contract/admin/peers.ts'
+import type { RefusalFilter } from '../contract/admin/peers.ts'
 import { problemOf } from '../contract/admin/problems.ts'
 import type { Refusal } from '../contract/admin/refusals.ts'
-import { type InquiryName, MAX_REFUSALS_SHOWN, RANGE_NAMES, type Range } from '../contract/admin/words.ts'
+import { MAX_REFUSALS_SHOWN, type OfStores, type Range } from '../contract/admin/words.ts'
 import { isUuid, timeOfId } from '../contract/ids.ts'
 import type { Timers } from '../lib/timers.ts'
-import type { Inquiries, InquiryAnswer } from './inquiries.ts'
 import { readEventFilter } from './live/event-filter.ts'
-import { EVENTS } from './live/event-tap.ts'
-import { ALERTS } from './live/live-alerts.ts'
 import { LiveList, type Watcher } from './live/live-list.ts'
 import { NowFeed } from './live/now-feed.ts'
 import { mergeNow } from './now/now.ts'
-import type { LiveSources } from './peers/remote-watch.ts'
-import { textsIn } from './query.ts'
-import { type Ask, findRefusal } from './questions.ts'
-import { REFUSALS } from './refusals/live-refusals.ts'
+import { rangeIn, textsIn } from './query.ts'
+import { type Answer, type Ask, answerOf, type Question } from './question.ts'
 import { mergeRefusals, newestRefusals, readRefusalFilter, readRefusalQuestion } from './refusals/refusal-view.ts'
 import { narrowed, pieceForApp, refusalForApp, refusalsForApp, type Scope, withoutNode } from './scope.ts'
 
 export interface InspectionOptions {
-  readonly inquiries: Inquiries
   readonly ask: Ask
-  /** What is shown live: of this process, of others, or of both. */
-  readonly sources: readonly LiveSources[]
   readonly timers: Timers
   readonly onFault: (error: unknown) => void
 }
 
-export type QuestionName = InquiryName | 'now' | 'refusals'
+export type QuestionName = OfStores | 'now' | 'refusals'
 export type StreamName = 'now' | 'events' | 'refusals' | 'alerts'
-
-export interface Question {
-  readonly name: QuestionName
-  /** As in the address. For a batch, `id` is in it too. */
-  readonly query: string
-  readonly body?: Buffer
-}
 
 /** What an app's own developers may ask. */
 const OF_ONE_APP: ReadonlySet<QuestionName | StreamName> = new Set([
@@ -53,41 +38,35 @@ const OF_ONE_APP: ReadonlySet<QuestionName | StreamName> = new Set([
   'explain',
 ])
 const MAX_APP_TEXT = 200
-const NO_BODY = Buffer.alloc(0)
 /** Everybody who looks at a page of one app asks for the state. */
 const STATE_KEPT_MS = 2000
 
 export class Inspection {
   readonly #options: InspectionOptions
   readonly #now: NowFeed
-  readonly #events: LiveList<EventFilter>
-  readonly #refusals: LiveList<RefusalFilter>
-  readonly #alerts: LiveList<AlertFilter>
+  readonly #events: LiveList<'events'>
+  readonly #refusals: LiveList<'refusals'>
+  readonly #alerts: LiveList<'alerts'>
   #state: { readonly atMs: number; readonly degradedSince: Promise<string | null> } | null = null
   #degradedSinceMs: number | null = null
 
   constructor(options: InspectionOptions) {
-    const { sources, timers, onFault } = options
+    const { timers, onFault } = options
     this.#options = options
     this.#now = new NowFeed({ read: (range) => this.#readNow(range), timers, onFault })
-    const [events, refusals] = [sources.map((one) => one.events), sources.map((one) => one.refusals)]
-    this.#events = new LiveList(EVENTS, events, timers)
-    this.#refusals = new LiveList(REFUSALS, refusals, timers)
-    this.#alerts = new LiveList(
-      ALERTS,
-      sources.map((one) => one.alerts),
-      timers,
-    )
+    this.#events = new LiveList('events', options)
+    this.#refusals = new LiveList('refusals', options)
+    this.#alerts = new LiveList('alerts', options)
   }
 
-  async answer(scope: Scope, question: Question): Promise<InquiryAnswer> {
-    checkMayAsk(scope, question.name)
-    const { name, query: text, body = NO_BODY } = question
+  async answer(question: Question & { readonly name: QuestionName }): Promise<Answer> {
+    const { name, scope, query: text } = question
+    checkMayAsk(scope, name)
     const query = new URLSearchParams(text)
     if (name === 'now') {
-      const range = readRange(query)
-      if (typeof range === 'string') return problemOf('bad_request', range)
-      return answerOf(await this.#readNow(range.range))
+      const range = query.has('range') ? rangeIn(query) : '15m'
+      if (range === null) return problemOf('bad_request', 'range: must be 15m, 1h or 24h')
+      return answerOf(await this.#readNow(range))
     }
     if (name === 'refusals') return await this.#answerRefusals(scope, query)
     const id = (name === 'batch' ? query.get('id') : name === 'search' ? query.get('q') : null)?.trim() ?? ''
@@ -97,7 +76,7 @@ export class Inspection {
       const whole = { found, query: id, searched_back_to: null, complete: true, skipped: 0 }
       return answerOf(name === 'batch' ? { found: true, refusal } : whole)
     }
-    return await this.#options.inquiries.answer({ name, query: text, body, scope })
+    return await this.#options.ask.one({ ...question, name })
   }
 
   /**
@@ -121,7 +100,7 @@ export class Inspection {
     if (name === 'alerts') {
       const read = textsIn(query, ['app'], MAX_APP_TEXT)
       if (typeof read === 'string') return read
-      const earlier = isUuid(lastId) ? { earlier: this.#alertsAfter(scope, read.app, lastId) } : {}
+      const earlier = isUuid(lastId) ? { earlier: () => this.#alertsAfter(scope, read.app, lastId) } : {}
       return (watcher) => this.#alerts.add(watcher, narrowed(read, scope), earlier)
     }
     const asked = readRefusalFilter(query)
@@ -130,7 +109,11 @@ export class Inspection {
     const show = scope === 'all' ? {} : { show: (json: string) => JSON.stringify(refusalForApp(JSON.parse(json))) }
     const isFromStart = query.get('from_start') === '1'
     return (watcher) =>
-      this.#refusals.add(watcher, filter, isFromStart ? { ...show, earlier: this.#earlierRefusals(filter) } : show)
+      this.#refusals.add(
+        watcher,
+        filter,
+        isFromStart ? { ...show, earlier: () => this.#earlierRefusals(scope, filter) } : show,
+      )
   }
 
   /** Since when the service answers some requests 503, or does without a part; null: it does neither, as far as is known. */
@@ -146,7 +129,7 @@ export class Inspection {
     const nowMs = this.#options.timers.nowMs()
     let sinceMs: number | null = null
     try {
-      const { pieces } = await this.#options.ask('now', { range: null })
+      const { pieces } = await this.#options.ask.all({ name: 'now', scope: 'all', query: '' })
       for (const { state, state_reason: reason, degraded_ms: ms } of pieces) {
         // One that starts waits for the part of which the reason is.
         const isDegraded = state === 'refusing' || state === 'degraded' || (state === 'starting' && reason !== null)
@@ -164,14 +147,15 @@ export class Inspection {
   }
 
   async #readNow(range: Range | null): Promise<Now> {
-    const { pieces, silent, problem } = await this.#options.ask('now', { range })
+    const query = range === null ? '' : `range=${range}`
+    const { pieces, silent, problem } = await this.#options.ask.all({ name: 'now', scope: 'all', query })
     return mergeNow({ reports: pieces, silent, problem }, { nowMs: this.#options.timers.nowMs(), range })
   }
 
-  async #answerRefusals(scope: Scope, query: URLSearchParams): Promise<InquiryAnswer> {
+  async #answerRefusals(scope: Scope, query: URLSearchParams): Promise<Answer> {
     const asked = readRefusalQuestion(query)
     if (typeof asked === 'string') return problemOf('bad_request', asked)
-    const { pieces } = await this.#options.ask('refusals', narrowed(asked, scope))
+    const { pieces } = await this.#options.ask.all({ name: 'refusals', scope, query: query.toString() })
     if (scope === 'all') return answerOf(mergeRefusals(pieces, asked.limit))
     return answerOf(refusalsForApp(mergeRefusals(pieces.map(pieceForApp), asked.limit)))
   }
@@ -179,15 +163,16 @@ export class Inspection {
   /** As JSON, oldest first; none where they cannot be read. */
   async #alertsAfter(scope: Scope, app: string | null, lastId: string): Promise<readonly string[]> {
     const query = new URLSearchParams({ after: lastId, app: app ?? '' }).toString()
-    const { status, json } = await this.#options.inquiries.answer({ name: 'alerts', query, body: NO_BODY, scope })
+    const { status, json } = await this.#options.ask.one({ name: 'alerts', scope, query })
     return status === 200 ? (JSON.parse(json) as Alerts).alerts.map((alert) => JSON.stringify(alert)) : []
   }
 
   /** As JSON, oldest first; none where they cannot be read. */
-  async #earlierRefusals(filter: RefusalFilter): Promise<readonly string[]> {
+  async #earlierRefusals(scope: Scope, { app, code }: RefusalFilter): Promise<readonly string[]> {
     const { ask, onFault } = this.#options
+    const asked = new URLSearchParams({ app: app ?? '', code: code ?? '', limit: `${MAX_REFUSALS_SHOWN}` })
     try {
-      const { pieces } = await ask('refusals', { ...filter, limit: MAX_REFUSALS_SHOWN })
+      const { pieces } = await ask.all({ name: 'refusals', scope, query: asked.toString() })
       const oldestFirst = newestRefusals(pieces, MAX_REFUSALS_SHOWN).toReversed()
       return oldestFirst.map((refusal) => JSON.stringify(refusal))
     } catch (error) {
@@ -199,22 +184,12 @@ export class Inspection {
   /** null: none is known. A client has an id of version 7 from a 202, or from a refusal. */
   async #refusalWith(scope: Scope, id: string): Promise<Refusal | ReturnType<typeof refusalForApp> | null> {
     if (timeOfId(id) === null) return null
-    const refusal = await findRefusal(this.#options.ask, id.toLowerCase(), scope)
+    const { pieces } = await this.#options.ask.all({ name: 'refusals', scope, query: `limit=1&request_id=${id}` })
+    const refusal = pieces.flatMap(({ refusals }) => refusals).at(0) ?? null
     return refusal === null || scope === 'all' ? refusal : refusalForApp(refusal)
   }
 }
 
 function checkMayAsk(scope: Scope, name: QuestionName | StreamName): void {
   if (scope !== 'all' && !OF_ONE_APP.has(name)) throw new Error(`${name} is not for one app's developers`)
-}
-
-function answerOf(value: object): InquiryAnswer {
-  return { status: 200, json: JSON.stringify(value) }
-}
-
-/** A sentence where the query is wrong. */
-function readRange(query: URLSearchParams): { readonly range: Range } | string {
-  const asked = query.get('range') ?? '15m'
-  const range = RANGE_NAMES.find((name) => name === asked)
-  return range === undefined ? 'range: must be 15m, 1h or 24h' : { range }
 }

@@ -1,5 +1,13 @@
 // Members of a query. A sentence says what is wrong with one.
 
+import { RANGE_NAMES, type Range } from '../contract/admin/words.ts'
+
+/** null: no range, or none that is known. */
+export function rangeIn(query: URLSearchParams): Range | null {
+  const asked = query.get('range')
+  return RANGE_NAMES.find((name) => name === asked) ?? null
+}
+
 /** Each is null where it is empty. */
 export function textsIn<Name extends string>(
   query: URLSearchParams,

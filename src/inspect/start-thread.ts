@@ -4,10 +4,10 @@
 import { Worker } from 'node:worker_threads'
 import { UnavailableError } from '../lib/errors.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
-import type { Tasks, ThreadAnswer } from './inquiry-thread.ts'
+import type { Tasks, ThreadAnswer } from './answer-thread.ts'
 
 /** A thread runs the built file, whether this runs from src/ or dist/. */
-const THREAD = new URL('../../dist/inspect/inquiry-thread.js', import.meta.url)
+const THREAD = new URL('../../dist/inspect/answer-thread.js', import.meta.url)
 /** As much as the pool's explainer may use for a body. */
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16 } as const
 const TIMEOUT_MS = 10_000

@@ -30,8 +30,8 @@ export interface PeersOptions {
 export interface GatherOptions {
   readonly timeoutMs: number
   readonly maxReplies: number
-  /** Ends the wait early. */
-  readonly isWhole: (replies: readonly Uint8Array[]) => boolean
+  /** true ends the wait early. */
+  readonly onReply: (reply: Uint8Array) => boolean
 }
 
 interface Kept {
@@ -105,22 +105,22 @@ export class Peers {
     connection.publish(subject, data, reply === '' ? {} : { reply })
   }
 
-  /** All replies that came in time; null: there is no connection. */
-  gather(subject: string, data: Uint8Array, options: GatherOptions): Promise<Uint8Array[] | null> {
-    if (this.#connection === null) return Promise.resolve(null)
+  /** Waits for the replies that come in time. false: there is no connection. */
+  gather(subject: string, data: Uint8Array, options: GatherOptions): Promise<boolean> {
+    if (this.#connection === null) return Promise.resolve(false)
     return new Promise((resolve) => {
-      const replies: Uint8Array[] = []
+      let replies = 0
       const inbox = createInbox(REPLY_PREFIX)
       const finish = (): void => {
         end()
         this.#timers.clear(timer)
-        resolve(replies)
+        resolve(true)
       }
       const end = this.on(inbox, (message) => {
         // Nobody listens: the server says so with an empty message.
-        if (message.data.length > 0) replies.push(message.data)
-        else if (replies.length === 0) return finish()
-        if (replies.length >= options.maxReplies || options.isWhole(replies)) finish()
+        if (message.data.length === 0 && replies === 0) return finish()
+        replies += 1
+        if (options.onReply(message.data) || replies >= options.maxReplies) finish()
       })
       const timer = this.#timers.setTimeout(finish, options.timeoutMs)
       this.publish(subject, data, inbox)

@@ -11,15 +11,15 @@ import { EndedSessions } from '../console/sessions.ts'
 import type { Alert } from '../contract/alert.ts'
 import type { Health } from '../contract/health.ts'
 import { Activity } from '../inspect/activity/activity.ts'
-import { OwnInquiries } from '../inspect/inquiries.ts'
 import { Inspection, type InspectionOptions } from '../inspect/inspection.ts'
 import { EventTaps } from '../inspect/live/event-tap.ts'
-import { LiveAlerts } from '../inspect/live/live-alerts.ts'
+import { alertTaps, refusalTaps } from '../inspect/live/item-taps.ts'
 import { LocalNode } from '../inspect/now/local-node.ts'
+import { OwnAnswers } from '../inspect/own-answers.ts'
 import type { joinOthers } from '../inspect/peers/join-others.ts'
-import { type Ask, OwnAnswers } from '../inspect/questions.ts'
-import { LiveRefusals } from '../inspect/refusals/live-refusals.ts'
+import { type Ask, alone } from '../inspect/question.ts'
 import { refusedCounts } from '../inspect/refusals/refusal-view.ts'
+import { StoreAnswers } from '../inspect/store-answers.ts'
 import { AddressRanges } from '../lib/address-ranges.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { readValueFile } from '../lib/value-file.ts'
@@ -66,10 +66,11 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
   const timers = systemTimers
   const onFault = faultsTo(log)
   const node = NODE_NAME
-  const activity = new Activity(new EventTaps({ node, timers, onFault }))
-  const { refusals, accepted, taps } = activity
-  const alerted = new LiveAlerts(timers)
-  const live = { alerts: alerted, events: taps, refusals: new LiveRefusals(refusals, { node, timers }) }
+  const events = new EventTaps({ node, timers, onFault })
+  const activity = new Activity(events)
+  const { refusals, accepted } = activity
+  const alerts = alertTaps(timers)
+  const taps = { events: events.taps, refusals: refusalTaps(refusals, { node, timers }), alerts: alerts.taps }
   const local = new LocalNode({
     node,
     version: packageVersion(),
@@ -81,38 +82,32 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
     timers,
   })
   local.start()
-  const own = new OwnAnswers({ node: local, refusals, accepted, bytes, timers })
-  const inquiries: OwnInquiries = new OwnInquiries(
+  const stores: StoreAnswers = new StoreAnswers(
     timers,
-    async (app) => (await ask('last hour', { app })).pieces,
+    async (scope) => (await ask.all({ name: 'last hour', scope, query: '' })).pieces,
     onFault,
   )
-  const others = config.nats === null ? null : await joinOthersOver(config.nats, { own, inquiries, onFault })
-  const ask: Ask =
-    others?.cluster.ask ??
-    (async (name, question) => ({ pieces: [await own.answer(name, question)], silent: [], problem: null }))
-  const leases = others?.lease(live) ?? null
-  const sources = others === null ? [live] : [live, others.watches]
+  const own = new OwnAnswers({ node: local, refusals, accepted, bytes, taps, stores, timers })
+  const others = config.nats === null ? null : await joinOthersOver(config.nats, { own, onFault })
+  const ask: Ask = others?.cluster ?? alone(own)
   let directory: AppDirectory | null = null
-  const faces = supervised
-    ? null
-    : openFaces(config, { ask, inquiries, sources, onFault }, { log, apps: () => directory })
+  const faces = supervised ? null : openFaces(config, { ask, onFault }, { log, apps: () => directory })
   if (faces !== null) others?.cluster.shareEnds(faces.ended)
   return {
     activity,
-    onAlert: alerted.tell,
+    onAlert: alerts.tell,
     routes: faces?.routes ?? null,
     portal: faces?.portal ?? null,
-    use: ({ apps, admission, queue, alerts, demoApp }, publicPort) => {
+    use: ({ apps, admission, queue, alerts: readAlerts, demoApp }, publicPort) => {
       const { dataDirectory, nats, partitions, spool } = config
       directory = apps
-      inquiries.stores = {
+      stores.open = {
         apps,
         queue,
         bytes,
         readUsages: (some) => admission.usages(some),
         readDays: (some) => admission.days(some),
-        readAlerts: alerts,
+        readAlerts,
         place: { dataDirectory, nats, partitions, spool },
         example: () => ({
           port: publicPort(),
@@ -127,8 +122,7 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
     },
     stop: async () => {
       faces?.stop()
-      leases?.stop()
-      taps.stop()
+      for (const one of Object.values(taps)) one.stop()
       local.stop()
       await others?.stop()
     },
@@ -146,9 +140,8 @@ export async function openSupervisorConsole(config: Config, log: Log): Promise<S
   const onFault = faultsTo(log)
   // Read keys are in the records, which only worker processes need otherwise.
   const opened = config.portal === null ? null : await openReadApps(config, config.nats, log)
-  const { cluster, watches, stop } = await joinOthersOver(config.nats, { own: null, inquiries: null, onFault })
-  const shown = { ask: cluster.ask, inquiries: cluster, sources: [watches], onFault }
-  const faces = openFaces(config, shown, { log, apps: () => opened?.store ?? null })
+  const { cluster, stop } = await joinOthersOver(config.nats, { own: null, onFault })
+  const faces = openFaces(config, { ask: cluster, onFault }, { log, apps: () => opened?.store ?? null })
   cluster.shareEnds(faces.ended)
   return {
     ...faces,
@@ -174,9 +167,11 @@ async function openReadApps(config: Config, nats: NonNullable<Config['nats']>, l
 }
 
 /** Loads the client of NATS, which a node on one machine does not need. */
-async function joinOthersOver(...[nats, own]: Parameters<typeof joinOthers>): Promise<ReturnType<typeof joinOthers>> {
+async function joinOthersOver(
+  ...[nats, options]: Parameters<typeof joinOthers>
+): Promise<ReturnType<typeof joinOthers>> {
   const { joinOthers } = await import('../inspect/peers/join-others.ts')
-  return joinOthers(nats, own)
+  return joinOthers(nats, options)
 }
 
 interface FacesContext {

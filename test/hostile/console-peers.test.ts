@@ -14,20 +14,21 @@ import { appRecord, eventually, makeFolder, type Service, startService, writeApp
 const APPS = [appRecord('shop'), appRecord('paused', { subscription: 'paused' })]
 const PEER = '0123456789ab'
 const ASK = 'sluice.console.ask'
-const WATCH = 'sluice.console.watch'
 const HERE = 'sluice.console.here'
 const ONE = 'sluice.console.one'
 
 const EVENTS = { app: null, type: null, name: null }
-const REFUSALS = { app: null, code: null }
-const WATCHES: readonly object[] = [
+/** Bodies of the question `live`. */
+const LIVE: readonly unknown[] = [
+  undefined,
   [],
-  { from: PEER, id: 'a b', kind: 'events', filter: EVENTS },
-  { from: PEER, id: 'a b', kind: 'refusals', filter: REFUSALS },
-  { from: PEER, id: `${PEER}-1`, kind: 'refusals', filter: null },
-  { from: PEER, id: `${PEER}-2`, kind: 'events' },
-  { from: PEER, id: `${PEER}-3`, kind: 'events', filter: { ...EVENTS, name: 5 } },
-  { from: PEER, id: `${PEER}-4`, kind: 'events', filter: { ...EVENTS, name: 'x'.repeat(500_000) } },
+  { kind: 'events', watches: null },
+  { kind: 'refusals', watches: [{ filter: { app: null, code: null } }] },
+  { kind: 'refusals', watches: [{ filter: null, since: {} }] },
+  { kind: 'events', watches: [{ filter: { ...EVENTS, user: null }, since: { x: 'y' } }] },
+  { kind: 'events', watches: [{ filter: { ...EVENTS, user: null, name: 5 }, since: {} }] },
+  { kind: 'events', watches: [{ filter: { ...EVENTS, user: null, name: 'x'.repeat(500_000) }, since: {} }] },
+  { kind: 'constructor', watches: [] },
 ]
 
 let redis: RedisServer
@@ -54,8 +55,14 @@ beforeAll(async () => {
 })
 afterAll(() => peer.close())
 
-function tell(subject: string, head: object, reply = ''): void {
-  peer.publish(subject, `${JSON.stringify({ format: FORMAT, ...head })}\n`, reply === '' ? {} : { reply })
+function tell(subject: string, head: object, reply = '', body: unknown = ''): void {
+  const text = body === '' ? '' : JSON.stringify(body)
+  peer.publish(subject, `${JSON.stringify({ format: FORMAT, ...head })}\n${text}`, reply === '' ? {} : { reply })
+}
+
+/** A question of the peer. */
+function question(name: unknown, more: object = {}): object {
+  return { from: PEER, name, scope: 'all', query: '', ...more }
 }
 
 /** The console of the node answers, so it has read what was published before. */
@@ -76,8 +83,8 @@ function faults(): string[] {
 }
 
 describe('a peer that publishes garbage', () => {
-  it('cannot end the node by a watch of any form', async () => {
-    for (const head of WATCHES) tell(WATCH, head)
+  it('cannot end the node by what it says that it watches', async () => {
+    for (const body of LIVE) tell(ASK, question('live'), `sluice.console.reply.${PEER}`, body)
     await isWell()
     // The taps tell their rates each second.
     const stream = await openEventStream(service.adminPort, '/api/events/stream')
@@ -97,12 +104,13 @@ describe('a peer that publishes garbage', () => {
     ]) {
       tell(HERE, head)
     }
-    for (const name of ['now', 'refusals', 'last hour', 'constructor', 5]) {
-      for (const question of [undefined, null, 5, {}, { app: 5, code: {}, limit: 'x', range: 'x' }]) {
-        tell(ASK, { from: PEER, name, question }, `sluice.console.reply.${PEER}`)
+    for (const name of ['now', 'refusals', 'last hour', 'live', 'constructor', 5]) {
+      for (const query of [undefined, null, 5, {}, 'limit=x&app=&range=x']) {
+        tell(ASK, question(name, { query }), `sluice.console.reply.${PEER}`)
       }
+      tell(ASK, question(name, { scope: 5 }), `sluice.console.reply.${PEER}`)
     }
-    for (const head of [{}, { name: 'explain' }, { name: 'batch', query: 5 }, { name: '__proto__', query: '' }]) {
+    for (const head of [{}, { name: 'explain' }, question('batch', { query: 5 }), question('__proto__')]) {
       tell(ONE, head, `sluice.console.reply.${PEER}`)
     }
     await isWell()
@@ -110,27 +118,30 @@ describe('a peer that publishes garbage', () => {
   })
 
   it('cannot end the node by what it sends to those who watch', async () => {
-    const ids: string[] = []
-    const ends = [
-      peer.subscribe(WATCH, {
-        callback: (_, message) => void ids.push((JSON.parse(message.string()) as { id: string }).id),
-      }),
-      peer.subscribe(ASK, {
-        callback: (_, message) => {
-          for (const piece of [
-            null,
-            5,
-            {},
-            { refusals: [null], groups: 5 },
-            { refusals: [null], groups: [null], minute: 1 },
-            { accepted: null, refused: null },
-            { node: 'x' },
-          ]) {
-            peer.publish(message.reply ?? '', `${JSON.stringify({ format: FORMAT, piece })}\n`)
-          }
-        },
-      }),
-    ]
+    let asked = 0
+    const end = peer.subscribe(ASK, {
+      callback: (_, message) => {
+        asked += 1
+        for (const [at, piece] of [
+          null,
+          5,
+          {},
+          { refusals: [null], groups: 5 },
+          { refusals: [null], groups: [null], minute: 1 },
+          { accepted: null, refused: null },
+          { node: 'x' },
+          { node: 'x', kind: 'events', told: [{ next: 1, kept: ['{}\n\nevent: now\ndata: {}'] }] },
+          { node: 'x', kind: 'refusals', told: [{ next: 1, kept: ['{}'] }] },
+          { node: 'x', kind: 'alerts', told: [{ next: 1, kept: ['{}'] }] },
+          { node: 'x', kind: 'events', told: [{ next: 1, kept: [{ seen: 'x' }] }] },
+        ].entries()) {
+          const head = { format: FORMAT, from: `${PEER}${at}`, part: 0, of: 1, status: 200 }
+          peer.publish(message.reply ?? '', `${JSON.stringify(head)}\n${JSON.stringify(piece)}`)
+        }
+      },
+    })
+    // A node that has heard nobody asks nobody.
+    tell(HERE, { from: PEER, gone: 'nobody' })
     await peer.flush()
     for (const path of [
       '/api/refusals/stream?from_start=1',
@@ -139,31 +150,28 @@ describe('a peer that publishes garbage', () => {
       '/api/now/stream',
     ]) {
       const stream = await openEventStream(service.adminPort, path)
-      await eventually('something was asked', () => ids.length > 0 || path.includes('now'))
-      for (const id of ids) {
-        for (const kind of ['item', 'rate', 'event', 'end', 5]) tell(`sluice.console.feed.${id}`, { kind })
-        peer.publish(`sluice.console.feed.${id}`, `{"format":${FORMAT},"kind":"item"}\n{}\n\nevent: now\ndata: {}`)
-      }
+      const before = asked
+      await eventually('it was asked again', () => asked > before + 1)
       await isWell()
       expect(stream.text).not.toContain('data: {}')
       expect(stream.events.filter(({ event }) => event === 'refusal').every(({ data }) => 'code' in data)).toBe(true)
       stream.close()
     }
-    for (const end of ends) end.unsubscribe()
+    end.unsubscribe()
     expect(faults()).toEqual([])
   })
 
   it('gets no answer at a subject that is not an inbox', async () => {
     const got: string[] = []
     const end = peer.subscribe('sluice.events.*', { callback: (_, message) => void got.push(message.string()) })
-    tell(ASK, { from: PEER, name: 'now', question: { range: null } }, 'sluice.events.3')
-    tell(ONE, { name: 'apps', query: '', scope: 'all' }, 'sluice.events.3')
+    tell(ASK, question('now'), 'sluice.events.3')
+    tell(ONE, question('apps'), 'sluice.events.3')
     const answered: string[] = []
     const inbox = peer.subscribe(`sluice.console.reply.${PEER}.1`, {
       callback: (_, message) => void answered.push(message.string()),
     })
-    tell(ASK, { from: PEER, name: 'now', question: { range: null } }, `sluice.console.reply.${PEER}.1`)
-    tell(ONE, { name: 'apps', query: '', scope: 'all' }, `sluice.console.reply.${PEER}.1`)
+    tell(ASK, question('now'), `sluice.console.reply.${PEER}.1`)
+    tell(ONE, question('apps'), `sluice.console.reply.${PEER}.1`)
     await eventually('both are answered at an inbox', () => answered.length > 1)
     expect(got).toEqual([])
     end.unsubscribe()

@@ -16,11 +16,6 @@ export function readEventFilter(query: URLSearchParams): EventFilter | string {
   return typeof texts === 'string' ? texts : { ...texts, type }
 }
 
-/** Equal filters have equal texts. */
-export function filterKey({ app, type, name, user, portal }: EventFilter): string {
-  return JSON.stringify([app, type, name, user, portal])
-}
-
 /** What the bytes of a fitting event hold, or would if nothing in it was written as an escape. */
 export function needlesOf({ type, name, user }: EventFilter): Buffer[] {
   const texts = [name, user].flatMap((text) => (text === null ? [] : [writtenText(text)]))

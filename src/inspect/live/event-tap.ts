@@ -4,14 +4,14 @@
 import type { EventFilter } from '../../contract/admin/peers.ts'
 import { eventsOf } from '../../contract/record/record-events.ts'
 import type { Timers } from '../../lib/timers.ts'
-import { WhileAny } from '../../lib/while-any.ts'
 import type { StoredBatch } from '../../request/observer.ts'
-import { filterKey, fits, mayHold, mayHoldText, needlesOf, textNeedleOf } from './event-filter.ts'
-import type { Listener, LiveKind, LiveSource } from './live-list.ts'
+import { fits, mayHold, mayHoldText, needlesOf, textNeedleOf } from './event-filter.ts'
+import { KINDS } from './live-list.ts'
 import { recordJson, shownEvent } from './stored-events.ts'
+import { type Tap as AnyTap, Taps } from './taps.ts'
 
-/** Events that each filter shows. */
-const EVENTS_PER_SECOND = 50
+/** That each filter shows. */
+const EVENTS_PER_SECOND = KINDS.events.mostPerSecond
 /** Over all filters: what is read byte by byte. Records beyond it are counted. */
 const MAX_READ_BYTES_PER_SECOND = 1_048_576
 /** Over all filters: records that are searched for a text, and their bytes. Either takes some ten milliseconds. */
@@ -38,105 +38,60 @@ function leftOf(share: number): Left {
 /** A batch was stored. */
 export type OnStored = (batch: StoredBatch) => void
 
-export const EVENTS: LiveKind = {
-  name: 'event',
-  mostPerSecond: EVENTS_PER_SECOND,
-  report(watcher, { seen, shown, unsearched }) {
-    const rate = { seen_per_second: seen, shown_per_second: shown }
-    return watcher.event(
-      'rate',
-      JSON.stringify(unsearched === 0 ? rate : { ...rate, unsearched_per_second: unsearched }),
-    )
-  },
-}
-
-interface Tap {
-  readonly key: string
-  readonly filter: EventFilter
+/** What of a record is looked at for a filter. */
+interface Sought {
   /** What the bytes of each event that fits may hold. */
   readonly needles: readonly Buffer[]
   /** The bytes of the name or user as characters, with the quotes that it has; empty: any fits. */
   readonly textNeedle: string
-  readonly listeners: Set<Listener>
   readonly left: Left
   tokens: number
   filledAtMs: number
-  seen: number
-  shown: number
-  unsearched: number
 }
 
-export class EventTaps implements LiveSource<EventFilter> {
+type Tap = AnyTap<EventFilter, Sought>
+
+export class EventTaps {
   /** null: nobody watches. */
   onStored: OnStored | null = null
+  readonly taps: Taps<EventFilter, Sought>
   readonly #node: string
   readonly #timers: Timers
   readonly #onFault: (error: unknown) => void
-  readonly #taps: WhileAny<Tap>
   readonly #console = leftOf(1)
   readonly #portal = leftOf(SHARE_OF_PORTAL)
   /** The bytes of the record at hand as characters: a string is searched several times as fast as a buffer. */
   #text: string | null = null
 
   constructor(options: { node: string; timers: Timers; onFault: (error: unknown) => void }) {
+    const { timers } = options
     this.#node = options.node
-    this.#timers = options.timers
+    this.#timers = timers
     this.#onFault = options.onFault
-    this.#taps = new WhileAny(options.timers, 1000, () => this.#tick())
-  }
-
-  /** Equal filters share one tap. */
-  subscribe(filter: EventFilter, listener: Listener): () => void {
-    const key = filterKey(filter)
-    const tap = [...this.#taps.all].find((one) => one.key === key) ?? this.#newTap(key, filter)
-    tap.listeners.add(listener)
-    this.#taps.add(tap)
-    this.onStored = this.#stored
-    return () => {
-      tap.listeners.delete(listener)
-      if (tap.listeners.size === 0) this.#taps.delete(tap)
-      if (this.#taps.all.size === 0) this.stop()
-    }
-  }
-
-  stop(): void {
-    this.#taps.clear()
-    this.onStored = null
-  }
-
-  #newTap(key: string, filter: EventFilter): Tap {
-    return {
-      key,
-      filter,
-      needles: needlesOf(filter),
-      textNeedle: textNeedleOf(filter),
-      listeners: new Set(),
-      left: filter.portal === true ? this.#portal : this.#console,
-      tokens: EVENTS_PER_SECOND,
-      filledAtMs: this.#timers.monotonicMs(),
-      seen: 0,
-      shown: 0,
-      unsearched: 0,
-    }
-  }
-
-  #tick(): void {
-    Object.assign(this.#console, leftOf(1))
-    Object.assign(this.#portal, leftOf(SHARE_OF_PORTAL))
-    for (const tap of this.#taps.all) {
-      const { seen, shown, unsearched, listeners } = tap
-      tap.seen = 0
-      tap.shown = 0
-      tap.unsearched = 0
-      for (const listener of listeners) listener.onRate({ seen, shown, unsearched })
-    }
+    this.taps = new Taps<EventFilter, Sought>({
+      moreOf: (filter) => ({
+        needles: needlesOf(filter),
+        textNeedle: textNeedleOf(filter),
+        left: filter.portal === true ? this.#portal : this.#console,
+        tokens: EVENTS_PER_SECOND,
+        filledAtMs: timers.monotonicMs(),
+      }),
+      onWatched: (isWatched) => {
+        this.onStored = isWatched ? this.#stored : null
+      },
+      onSecond: () => {
+        Object.assign(this.#console, leftOf(1))
+        Object.assign(this.#portal, leftOf(SHARE_OF_PORTAL))
+      },
+      timers,
+    })
   }
 
   /** Never throws: the batch is stored, and its client waits for the answer. */
   readonly #stored: OnStored = ({ line, app: { appId }, track, screen, revenue }) => {
     this.#text = null
     try {
-      for (const tap of this.#taps.all) {
+      for (const tap of this.taps.all) {
         const { app, type } = tap.filter
         if (app !== null && app !== appId) continue
         const count = type === null ? track + screen + revenue : { track, screen, revenue }[type]
@@ -149,15 +104,15 @@ export class EventTaps implements LiveSource<EventFilter> {
 
   /** `count`: the record's events of the tap's app and type. */
   #offer(tap: Tap, line: Uint8Array, count: number): void {
-    const { left } = tap
+    const { left, textNeedle } = tap.more
     // Without a text the counts by type are the answer.
-    if (tap.textNeedle === '') {
-      tap.seen += count
-      if (this.#hasToken(tap) && line.length <= left.readBytes) this.#show(tap, view(line), false)
+    if (textNeedle === '') {
+      tap.counts.seen += count
+      if (this.#hasToken(tap.more) && line.length <= left.readBytes) this.#show(tap, view(line), false)
       return
     }
     if (left.searches <= 0 || line.length > Math.min(left.searchedBytes, left.readBytes)) {
-      tap.unsearched += count
+      tap.counts.unsearched += count
       return
     }
     left.searches -= 1
@@ -165,34 +120,34 @@ export class EventTaps implements LiveSource<EventFilter> {
     const bytes = view(line)
     const text = this.#text ?? bytes.toString('latin1')
     this.#text = text
-    if (mayHoldText(text, tap.textNeedle)) this.#show(tap, bytes, true)
+    if (mayHoldText(text, textNeedle)) this.#show(tap, bytes, true)
   }
 
-  #hasToken(tap: Tap): boolean {
+  #hasToken(sought: Sought): boolean {
     const atMs = this.#timers.monotonicMs()
-    const earned = ((atMs - tap.filledAtMs) * EVENTS_PER_SECOND) / 1000
-    tap.tokens = Math.min(EVENTS_PER_SECOND, tap.tokens + earned)
-    tap.filledAtMs = atMs
-    return tap.tokens >= 1
+    const earned = ((atMs - sought.filledAtMs) * EVENTS_PER_SECOND) / 1000
+    sought.tokens = Math.min(EVENTS_PER_SECOND, sought.tokens + earned)
+    sought.filledAtMs = atMs
+    return sought.tokens >= 1
   }
 
   /** Reads the record's events one after another. `isCounting`: all of them, since each may fit or not. */
   #show(tap: Tap, line: Buffer, isCounting: boolean): void {
+    const { counts, filter, more } = tap
     let head: string | null = null
     for (const { index, bytes } of eventsOf(line)) {
-      tap.left.readBytes -= bytes.length
-      if (!tap.needles.every((needle) => mayHold(bytes, needle))) continue
-      const isShown = this.#hasToken(tap)
+      more.left.readBytes -= bytes.length
+      if (!more.needles.every((needle) => mayHold(bytes, needle))) continue
+      const isShown = this.#hasToken(more)
       if (!isShown && !isCounting) return
       const event = JSON.parse(bytes.toString()) as Record<string, unknown>
-      if (!fits(tap.filter, event)) continue
-      if (isCounting) tap.seen += 1
+      if (!fits(filter, event)) continue
+      if (isCounting) counts.seen += 1
       if (!isShown) continue
-      tap.tokens -= 1
-      tap.shown += 1
+      more.tokens -= 1
+      counts.shown += 1
       head ??= recordJson(line, this.#node)
-      const json = `${head},"index":${index},"event":${shownEvent(event, bytes)}}`
-      for (const listener of tap.listeners) listener.onItem(json)
+      this.taps.keep(tap, `${head},"index":${index},"event":${shownEvent(event, bytes)}}`)
     }
   }
 }

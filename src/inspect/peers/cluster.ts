@@ -2,29 +2,32 @@
 // bytes and nodes; a process that does not answer in time is shown as silent.
 
 import type { NodeReport } from '../../contract/admin/now.ts'
-import type { LastHourPiece, Pieces, Questions } from '../../contract/admin/peers.ts'
+import type { Pieces } from '../../contract/admin/peers.ts'
 import { problemOf } from '../../contract/admin/problems.ts'
+import { MAX_NODES, OF_EACH, type OfEach } from '../../contract/admin/words.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { OnPeerMessage, Peers } from '../../nats/peers.ts'
-import type { Inquiries, Inquiry, InquiryAnswer } from '../inquiries.ts'
 import type { SilentNode } from '../now/now.ts'
-import type { Answers, Ask, OwnAnswers, QuestionName } from '../questions.ts'
-import { isAsk, isHere, isInbox, isInquiry, isPiece, isSessionEnded } from './peer-checks.ts'
-import { isOfOtherVersion, MAX_PIECE_BYTES, packed, splitAnswer, unpack, wholeAnswer } from './peer-messages.ts'
+import { type Answer, type Answers, type Ask, type Own, ownPiece, type Question } from '../question.ts'
+import { isHere, isInbox, isLiveBody, isQuestion, isSessionEnded, pieceIn } from './peer-checks.ts'
+import { AnswersInParts, isOfOtherVersion, packed, splitAnswer, unpack } from './peer-messages.ts'
 
-const ASK = 'sluice.console.ask'
+const ALL = 'sluice.console.ask'
 /** One of the processes with stores answers for all. */
 const ONE = 'sluice.console.one'
 const HERE = 'sluice.console.here'
 const ENDED = 'sluice.console.ended'
-const ANSWER_TIMEOUT_MS = 500
+const ALL_TIMEOUT_MS = 500
 /** To explain a body may take 10 s. */
 const ONE_TIMEOUT_MS = 15_000
-const MAX_NODES = 100
 const HERE_INTERVAL_MS = 30_000
 /** A process that sent something in this time and does not answer now is silent. Later it is forgotten. */
 const REMEMBERED_MS = 900_000
+/** Of one answer. */
 const MAX_PARTS = 40
+/** Of those of all: a thousand refusals are some. */
+const MAX_PARTS_OF_ALL = 5 * MAX_NODES
+const REPORT = { name: 'now', scope: 'all', query: '' } as const
 const AWAY = 'other nodes cannot be asked: NATS is away'
 const OTHER_VERSION = 'nodes of another version are there, and are not shown'
 
@@ -32,9 +35,8 @@ export type Transport = Pick<Peers, 'isUp' | 'on' | 'publish' | 'gather'>
 
 export interface ClusterOptions {
   readonly peers: Transport
-  /** null: this process takes no events, and only shows what others answer. */
-  readonly own: OwnAnswers | null
-  readonly ownInquiries: Inquiries | null
+  /** null: this process takes no events and has no stores, and only shows what others answer. */
+  readonly own: Own | null
   /** Different in each process. */
   readonly id: string
   readonly timers: Timers
@@ -59,7 +61,7 @@ interface Known {
   readonly lastAtMs: number
 }
 
-export class Cluster implements Inquiries {
+export class Cluster implements Ask {
   readonly #options: ClusterOptions
   /** By name. */
   readonly #known = new Map<string, Known>()
@@ -71,12 +73,11 @@ export class Cluster implements Inquiries {
 
   constructor(options: ClusterOptions) {
     this.#options = options
-    const { own, ownInquiries, peers } = options
+    const { own, peers } = options
     this.#ends.push(peers.on(HERE, ({ data }) => this.#onHere(data)))
-    if (own !== null) this.#ends.push(peers.on(ASK, (message) => this.#answerAll(own, message)))
-    if (ownInquiries !== null) {
-      this.#ends.push(peers.on(ONE, (message) => this.#answerOne(ownInquiries, message), 'one'))
-    }
+    if (own === null) return
+    this.#ends.push(peers.on(ALL, (message) => this.#onQuestion(own, message, true)))
+    this.#ends.push(peers.on(ONE, (message) => this.#onQuestion(own, message, false), 'one'))
   }
 
   /** What ends here ends elsewhere, and the other way round. */
@@ -106,8 +107,7 @@ export class Cluster implements Inquiries {
   announce(): void {
     const { own, id, peers, onFault } = this.#options
     if (own === null || !peers.isUp) return
-    own
-      .answer('now', { range: null })
+    ownPiece(own, REPORT)
       .then((report) => peers.publish(HERE, packed({ from: id, report })))
       .catch(onFault)
   }
@@ -124,34 +124,52 @@ export class Cluster implements Inquiries {
     for (const end of this.#ends.splice(0)) end()
   }
 
-  /** Of this process, and of all that answer in time. */
-  readonly ask: Ask = async <Name extends QuestionName>(
-    name: Name,
-    question: Questions[Name],
-  ): Promise<Answers<Pieces[Name]>> => {
+  async one(question: Question): Promise<Answer> {
     const { own } = this.#options
-    const [mine, others] = await Promise.all([own?.answer(name, question), this.#askOthers(name, question)])
-    const pieces = [...(mine === undefined ? [] : [mine]), ...(others ?? [])]
-    const silent = name === 'now' ? this.#silent(pieces as NodeReport[]) : []
+    if (own !== null) return await own.answer(question)
+    const answers = await this.#gather(ONE, question, { timeoutMs: ONE_TIMEOUT_MS, maxReplies: MAX_PARTS, wanted: 1 })
+    if (answers === null) return problemOf('unavailable', AWAY)
+    return answers.at(0) ?? problemOf('unavailable', 'no node answers: try again in a moment')
+  }
+
+  async all<Name extends OfEach>(question: Question & { readonly name: Name }): Promise<Answers<Pieces[Name]>> {
+    const { own } = this.#options
+    const [mine, others] = await Promise.all([
+      own === null ? [] : ownPiece(own, question).then((piece) => [piece]),
+      this.#askOthers(question),
+    ])
+    const pieces = [...mine, ...(others ?? [])]
+    const silent = question.name === 'now' ? this.#silent(pieces as NodeReport[]) : []
     const isMixed = this.#ageMs(this.#otherVersionAtMs) < 2 * HERE_INTERVAL_MS
     return { pieces, silent, problem: others === null ? AWAY : isMixed ? OTHER_VERSION : null }
   }
 
-  async #askOthers<Name extends QuestionName>(name: Name, question: Questions[Name]): Promise<Pieces[Name][] | null> {
-    const { peers, id } = this.#options
+  async #askOthers<Name extends OfEach>(question: Question & { readonly name: Name }): Promise<Pieces[Name][] | null> {
     // Whoever comes says so.
-    if (this.#isAlone) return peers.isUp ? [] : null
-    const expected = this.#heard()
-    const replies = await peers.gather(ASK, packed({ from: id, name, question }), {
-      timeoutMs: ANSWER_TIMEOUT_MS,
-      maxReplies: MAX_NODES,
-      isWhole: (all) => expected > 0 && all.length >= expected,
-    })
-    if (replies === null) return null
-    this.#isAlone = replies.length === 0 && this.#heard() === 0
-    const pieces = replies.flatMap((reply) => unpack(reply, isPiece[name])?.head.piece ?? [])
-    if (name === 'now') for (const report of pieces as NodeReport[]) this.#remember(report)
+    if (this.#isAlone) return this.#options.peers.isUp ? [] : null
+    const options = { timeoutMs: ALL_TIMEOUT_MS, maxReplies: MAX_PARTS_OF_ALL, wanted: this.#heard() }
+    const answers = await this.#gather(ALL, question, options)
+    if (answers === null) return null
+    this.#isAlone = answers.length === 0 && this.#heard() === 0
+    const pieces = answers.flatMap((answer) => pieceIn(question.name, answer) ?? [])
+    if (question.name === 'now') for (const report of pieces as NodeReport[]) this.#remember(report)
     return pieces
+  }
+
+  /** `wanted`: of so many processes; 0: that is not known. null: nobody can be asked. */
+  async #gather(
+    subject: string,
+    { name, scope, query, body }: Question,
+    { timeoutMs, maxReplies, wanted }: { timeoutMs: number; maxReplies: number; wanted: number },
+  ): Promise<readonly Answer[] | null> {
+    const { peers, id } = this.#options
+    const answers = new AnswersInParts()
+    const onReply = (reply: Uint8Array): boolean => {
+      answers.add(reply)
+      return wanted > 0 && answers.whole.length >= wanted
+    }
+    const message = packed({ from: id, name, scope, query }, body)
+    return (await peers.gather(subject, message, { timeoutMs, maxReplies, onReply })) ? answers.whole : null
   }
 
   /** How many are waited for: not those that were silent the last time. */
@@ -159,16 +177,14 @@ export class Cluster implements Inquiries {
     return [...this.#known.values()].filter(({ lastAtMs }) => this.#ageMs(lastAtMs) < 2 * HERE_INTERVAL_MS).length
   }
 
-  #answerAll(own: OwnAnswers, { data, reply }: Parameters<OnPeerMessage>[0]): void {
-    const asked = unpack(data, isAsk)?.head
-    if (asked === undefined || asked.from === this.#options.id || !isInbox(reply)) return
-    void this.#reply(reply, async () => [fitted(await own.answer(asked.name, asked.question))])
-  }
-
-  #answerOne(inquiries: Inquiries, { data, reply }: Parameters<OnPeerMessage>[0]): void {
-    const asked = unpack(data, isInquiry)
-    if (asked === null || !isInbox(reply)) return
-    void this.#reply(reply, async () => splitAnswer(await inquiries.answer({ ...asked.head, body: asked.body })))
+  #onQuestion(own: Own, { data, reply }: Parameters<OnPeerMessage>[0], isForAll: boolean): void {
+    const { id } = this.#options
+    const message = unpack(data, isQuestion)
+    if (message === null || message.head.from === id || !isInbox(reply)) return
+    const { head, body } = message
+    // What the stores answer is too dear for all to do at once.
+    if (OF_EACH.some((name) => name === head.name) !== isForAll || (head.name === 'live' && !isLiveBody(body))) return
+    void this.#reply(reply, async () => splitAnswer(id, await own.answer({ ...head, body })))
   }
 
   async #reply(inbox: string, answer: () => Promise<readonly Buffer[]>): Promise<void> {
@@ -178,17 +194,6 @@ export class Cluster implements Inquiries {
     } catch (error) {
       onFault(error)
     }
-  }
-
-  /** For a process without stores. */
-  async answer({ name, query, body, scope }: Inquiry): Promise<InquiryAnswer> {
-    const replies = await this.#options.peers.gather(ONE, packed({ name, query, scope }, body), {
-      timeoutMs: ONE_TIMEOUT_MS,
-      maxReplies: MAX_PARTS,
-      isWhole: (parts) => wholeAnswer(parts) !== null,
-    })
-    if (replies === null) return problemOf('unavailable', AWAY)
-    return wholeAnswer(replies) ?? problemOf('unavailable', 'no node answers: try again in a moment')
   }
 
   #onHere(data: Uint8Array): void {
@@ -222,33 +227,5 @@ export class Cluster implements Inquiries {
 
   #ageMs(lastAtMs: number): number {
     return this.#options.timers.monotonicMs() - lastAtMs
-  }
-}
-
-/** Of long lists as much as fits into one message. The report of a node is bounded far below that. */
-function fitted(piece: Pieces[QuestionName]): Buffer {
-  const bytes = packed({ piece })
-  if (bytes.length <= MAX_PIECE_BYTES || 'node' in piece) return bytes
-  if ('accepted' in piece) return fitted(ofFewerApps(piece))
-  return fitted({ ...piece, refusals: shorter(piece.refusals), groups: shorter(piece.groups) })
-}
-
-function shorter<T>(list: readonly T[]): readonly T[] {
-  return list.slice(0, Math.floor(list.length * 0.9))
-}
-
-/** Of an app that is left out nothing is known, so nothing of it is left. */
-function ofFewerApps({ accepted, recent, refused, bytes = {} }: LastHourPiece): LastHourPiece {
-  const left = new Set(shorter(Object.keys(accepted)))
-  const ofLeft = <T>(counts: Readonly<Record<string, T>>): Record<string, T> =>
-    Object.fromEntries(Object.entries(counts).filter(([appId]) => left.has(appId)))
-  const stored = Object.entries(bytes).toSorted(([, [one]], [, [other]]) => other - one)
-  return {
-    accepted: ofLeft(accepted),
-    recent: ofLeft(recent),
-    refused: ofLeft(refused),
-    has_all: false,
-    bytes: Object.fromEntries(shorter(stored)),
-    bytes_has_all: false,
   }
 }

@@ -1,13 +1,13 @@
 // How messages between the consoles are written: one line of JSON, and bytes after it. What cannot be read is dropped:
 // another version may have sent it.
 
-import type { InquiryAnswer } from '../inquiries.ts'
+import type { Answer } from '../question.ts'
 import { type Check, isPart } from './peer-checks.ts'
 
 /** Of one message. NATS takes a megabyte, unless it is configured otherwise. */
 export const MAX_PIECE_BYTES = 262_144
 /** Raised when a message changes: processes of two versions run side by side during an update, and do not read each other. */
-export const FORMAT = 4
+export const FORMAT = 5
 const LINE_FEED = 10
 
 export interface Message<Head> {
@@ -45,19 +45,29 @@ function messageIn(data: Uint8Array): Message<Readonly<Record<string, unknown>>>
   }
 }
 
-export function splitAnswer({ status, json }: InquiryAnswer): Buffer[] {
+export function splitAnswer(from: string, { status, json }: Answer): Buffer[] {
   const bytes = Buffer.from(json)
   const of = Math.max(1, Math.ceil(bytes.length / MAX_PIECE_BYTES))
   return Array.from({ length: of }, (_, part) =>
-    packed({ part, of, status }, bytes.subarray(part * MAX_PIECE_BYTES, (part + 1) * MAX_PIECE_BYTES)),
+    packed({ from, part, of, status }, bytes.subarray(part * MAX_PIECE_BYTES, (part + 1) * MAX_PIECE_BYTES)),
   )
 }
 
-/** null: parts are missing. */
-export function wholeAnswer(parts: readonly Uint8Array[]): InquiryAnswer | null {
-  const read = parts.flatMap((part) => unpack(part, isPart) ?? [])
-  const [first] = read
-  if (first === undefined || read.length < first.head.of) return null
-  const sorted = read.toSorted((one, other) => one.head.part - other.head.part)
-  return { status: first.head.status, json: Buffer.concat(sorted.map(({ body }) => body)).toString() }
+/** Puts answers together, whose parts come in any order. */
+export class AnswersInParts {
+  readonly #parts = new Map<string, Map<number, Buffer>>()
+  readonly whole: Answer[] = []
+
+  /** What is no part, or one that is there already, is dropped. */
+  add(data: Uint8Array): void {
+    const message = unpack(data, isPart)
+    if (message === null || message.body.length > MAX_PIECE_BYTES) return
+    const { from, part, of, status } = message.head
+    const parts = this.#parts.get(from) ?? new Map<number, Buffer>()
+    if (parts.has(part)) return
+    this.#parts.set(from, parts.set(part, message.body))
+    if (parts.size !== of) return
+    const sorted = [...parts].toSorted(([one], [other]) => one - other)
+    this.whole.push({ status, json: Buffer.concat(sorted.map(([, body]) => body)).toString() })
+  }
 }

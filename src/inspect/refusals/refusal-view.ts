@@ -1,7 +1,7 @@
 // Refusals as the console shows them: filtered, with the node's name, and those of several nodes together.
 
 import type { RefusedCount } from '../../contract/admin/now.ts'
-import type { Questions, RefusalFilter } from '../../contract/admin/peers.ts'
+import type { RefusalFilter } from '../../contract/admin/peers.ts'
 import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '../../contract/admin/refusals.ts'
 import { MAX_REFUSALS_SHOWN } from '../../contract/admin/words.ts'
 import { isUuid } from '../../contract/ids.ts'
@@ -14,6 +14,9 @@ const DEFAULT_REFUSALS_SHOWN = 100
 const MAX_GROUPS = 300
 const NO_APP = '-'
 const MAX_TEXT = 100
+
+/** `request_id`: of the only one that is wanted. */
+export type RefusalQuestion = RefusalFilter & { readonly limit: number; readonly request_id?: string }
 
 /** What this process has refused. */
 export interface RefusalSource {
@@ -28,7 +31,7 @@ export function readRefusalFilter(query: URLSearchParams): RefusalFilter | strin
   return textsIn(query, ['app', 'code'], MAX_TEXT)
 }
 
-export function readRefusalQuestion(query: URLSearchParams): Questions['refusals'] | string {
+export function readRefusalQuestion(query: URLSearchParams): RefusalQuestion | string {
   const filter = readRefusalFilter(query)
   const limit = countIn(query, 'limit', { most: MAX_REFUSALS_SHOWN, standard: DEFAULT_REFUSALS_SHOWN })
   const requestId = query.get('request_id')?.toLowerCase() ?? ''
@@ -57,7 +60,7 @@ export function shownRefusal({ time_ms, ...refusal }: OwnRefusal, node: string):
 
 export function refusalsPiece(
   source: RefusalSource,
-  question: Questions['refusals'],
+  question: RefusalQuestion,
   at: { node: string; nowMs: number; startedAtMs: number },
 ): RefusalsPiece {
   const fits = (one: { app_id: string | null; code: string }): boolean => fitsRefusal(question, one)

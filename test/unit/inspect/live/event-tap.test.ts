@@ -27,13 +27,21 @@ class Stage {
   readonly taps = new EventTaps({ node: 'n1', timers: this.timers, onFault: (error) => this.faults.push(error) })
 
   watch(filter: Partial<EventFilter> = {}) {
-    const shown: Members[] = []
-    const rates: Rate[] = []
-    const end = this.taps.subscribe(
-      { ...ANY, ...filter },
-      { onItem: (json) => shown.push(JSON.parse(json) as Members), onRate: (rate) => rates.push(rate) },
-    )
-    return { shown, rates, end, names: () => shown.map(({ event: one }) => (one as Members)['name']) }
+    const told: (string | Rate)[] = []
+    let since: number | undefined
+    const ask = (): typeof told => {
+      const { next, kept } = this.taps.taps.ask({ ...ANY, ...filter }, since)
+      since = next
+      told.push(...kept)
+      return told
+    }
+    ask()
+    const shown = () => ask().flatMap((one) => (typeof one === 'string' ? [JSON.parse(one) as Members] : []))
+    return {
+      shown,
+      rates: () => ask().filter((one) => typeof one !== 'string'),
+      names: () => shown().map(({ event: one }) => (one as Members)['name']),
+    }
   }
 
   store(events: readonly string[], appId = 'shop', more = ''): void {
@@ -49,13 +57,16 @@ class Stage {
 }
 
 describe('the tap', () => {
-  it('is null while nobody watches, and again when the last one has left', () => {
-    const { taps } = new Stage()
+  it('is null while nobody watches, and again six seconds after all have left', async () => {
+    const { taps, timers } = new Stage()
     expect(taps.onStored).toBe(null)
-    const listener = { onItem: () => {}, onRate: () => {} }
-    const ends = [taps.subscribe(ANY, listener), taps.subscribe({ ...ANY, app: 'a' }, { ...listener })]
+    for (const filter of [ANY, { ...ANY, app: 'a' }]) taps.taps.ask(filter, undefined)
+    await timers.pass(5000)
     expect(taps.onStored).not.toBe(null)
-    for (const end of ends) end()
+    taps.taps.ask(ANY, undefined)
+    await timers.pass(5000)
+    expect(taps.onStored).not.toBe(null)
+    await timers.pass(1000)
     expect(taps.onStored).toBe(null)
   })
 
@@ -72,7 +83,7 @@ describe('the tap', () => {
       trace,
       node: 'n1',
     }
-    expect(watch.shown).toEqual([
+    expect(watch.shown()).toEqual([
       { ...batch, index: 0, event: { type: 'track', name: 'a', n: 1 } },
       { ...batch, index: 1, event: { type: 'track', name: 'b' } },
     ])
@@ -107,20 +118,20 @@ describe('the tap', () => {
     const stage = new Stage()
     const watch = stage.watch({ name: 'café "x"', type: 'track' })
     stage.store(['{"type":"tr\\u0061ck","name":"caf\\u00e9 \\u0022x\\u0022"}'])
-    expect(watch.shown).toHaveLength(1)
+    expect(watch.shown()).toHaveLength(1)
     stage.store([event('café "x"'), event('café')])
-    expect(watch.shown).toHaveLength(2)
+    expect(watch.shown()).toHaveLength(2)
   })
 
   it('shows fifty events a second, and counts all that fit', async () => {
     const stage = new Stage()
     const watch = stage.watch({ app: 'shop' })
     for (let batch = 0; batch < 100; batch++) stage.store([event('a'), event('b'), event('c')])
-    expect(watch.shown).toHaveLength(50)
+    expect(watch.shown()).toHaveLength(50)
     await stage.timers.pass(1000)
-    expect(watch.rates).toEqual([{ seen: 300, shown: 50, unsearched: 0 }])
+    expect(watch.rates()).toEqual([{ seen: 300, shown: 50, unsearched: 0 }])
     stage.store([event('a')])
-    expect(watch.shown).toHaveLength(51)
+    expect(watch.shown()).toHaveLength(51)
   })
 
   it('shows a rare event among thousands of others: the filter comes before the bound', async () => {
@@ -129,7 +140,7 @@ describe('the tap', () => {
     for (let batch = 0; batch < 9000; batch++) stage.store([event(batch === 8000 ? 'mine' : 'other')])
     expect(watch.names()).toEqual(['mine'])
     await stage.timers.pass(1000)
-    expect(watch.rates).toEqual([{ seen: 1, shown: 1, unsearched: 0 }])
+    expect(watch.rates()).toEqual([{ seen: 1, shown: 1, unsearched: 0 }])
   })
 
   it('says how many events were not searched where too many filters by name meet too many batches', async () => {
@@ -137,7 +148,7 @@ describe('the tap', () => {
     const watches = ['a', 'b', 'c'].map((name) => stage.watch({ name }))
     for (let batch = 0; batch < 5000; batch++) stage.store([event('other')])
     await stage.timers.pass(1000)
-    expect(watches.map(({ rates }) => rates[0].unsearched).reduce((sum, count) => sum + count)).toBe(3000)
+    expect(watches.map(({ rates }) => rates()[0].unsearched).reduce((sum, count) => sum + count)).toBe(3000)
     stage.store([event('a')])
     expect(watches[0].names()).toEqual(['a'])
   })
@@ -152,9 +163,9 @@ describe('the tap', () => {
     const large = event('large', 'track', { text: 'x'.repeat(400_000) })
     for (let batch = 0; batch < 10; batch++) stage.store([large])
     await stage.timers.pass(1000)
-    expect(own.rates[0].unsearched).toBe(0)
-    expect(portal.some(({ rates }) => rates[0].unsearched > 0)).toBe(true)
-    expect(whole.rates[0].seen).toBe(9010)
+    expect(own.rates()[0].unsearched).toBe(0)
+    expect(portal.some(({ rates }) => rates()[0].unsearched > 0)).toBe(true)
+    expect(whole.rates()[0].seen).toBe(9010)
   })
 
   it('searches at most 128 MB a second for a name, and says how many events it left out', async () => {
@@ -163,7 +174,7 @@ describe('the tap', () => {
     const large = event('other', 'track', { text: 'x'.repeat(500_000) })
     for (let batch = 0; batch < 300; batch++) stage.store([large])
     await stage.timers.pass(1000)
-    expect(watch.rates).toEqual([{ seen: 0, shown: 0, unsearched: 32 }])
+    expect(watch.rates()).toEqual([{ seen: 0, shown: 0, unsearched: 32 }])
     stage.store([event('mine')])
     expect(watch.names()).toEqual(['mine'])
   })
@@ -173,23 +184,23 @@ describe('the tap', () => {
     const watch = stage.watch({ type: 'track' })
     const large = event('large', 'track', { text: 'x'.repeat(400_000) })
     for (let batch = 0; batch < 10; batch++) stage.store([large])
-    expect(watch.shown).toHaveLength(2)
+    expect(watch.shown()).toHaveLength(2)
     await stage.timers.pass(1000)
-    expect(watch.rates).toEqual([{ seen: 10, shown: 2, unsearched: 0 }])
+    expect(watch.rates()).toEqual([{ seen: 10, shown: 2, unsearched: 0 }])
   })
 
   it('cuts an event beyond 64 KB to its head, with a note', () => {
     const stage = new Stage()
     const watch = stage.watch()
     stage.store([event('large', 'track', { properties: { text: 'x'.repeat(70_000) }, session_id: 's' })])
-    expect(watch.shown[0]['event']).toEqual({
+    expect(watch.shown()[0]['event']).toEqual({
       type: 'track',
       name: 'large',
       session_id: 's',
       note: expect.stringMatching(/^this event has 70\d\d\d bytes: only its head is shown$/),
     })
     stage.store([event('y'.repeat(70_000))])
-    expect(watch.shown[1]['event']).toEqual({ note: 'this event is too large to be shown' })
+    expect(watch.shown()[1]['event']).toEqual({ note: 'this event is too large to be shown' })
   })
 
   it('reports a fault of its own, and lets the batch be answered', () => {

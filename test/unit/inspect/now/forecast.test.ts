@@ -4,8 +4,8 @@
 import { describe, expect, it } from 'vitest'
 import type { LastHourPiece } from '../../../../src/contract/admin/peers.ts'
 import { AcceptedCounts } from '../../../../src/inspect/activity/accepted-counts.ts'
+import { lastHourOf, lastHourPiece } from '../../../../src/inspect/last-hour.ts'
 import { LocalNode } from '../../../../src/inspect/now/local-node.ts'
-import { lastHourOf, OwnAnswers } from '../../../../src/inspect/questions.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
 import type { Sampler } from '../../../../src/observe/gauges.ts'
 import { createMetrics } from '../../../../src/observe/metrics.ts'
@@ -49,14 +49,8 @@ class Stage {
       timers: this.timers,
     })
     node.start()
-    const own = new OwnAnswers({
-      node,
-      refusals: new Refusals(),
-      accepted,
-      bytes: storedBytes(),
-      timers: this.timers,
-    })
-    return { accepted, node, own }
+    const counted = { accepted, refusals: new Refusals(), bytes: storedBytes() }
+    return { accepted, node, counted }
   }
 
   restart(gauges?: Sampler): void {
@@ -84,7 +78,7 @@ class Stage {
   }
 
   piece(): Promise<LastHourPiece> {
-    return this.#node.own.answer('last hour', { app: null })
+    return lastHourPiece(null, this.#node.counted, this.timers.nowMs())
   }
 
   async appRate(): Promise<number | null> {

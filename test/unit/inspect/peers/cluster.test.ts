@@ -1,30 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import type { EventFilter } from '../../../../src/contract/admin/peers.ts'
 import type { OwnGroup, Refusal } from '../../../../src/contract/admin/refusals.ts'
-import { AcceptedCounts } from '../../../../src/inspect/activity/accepted-counts.ts'
-import type { Inquiries } from '../../../../src/inspect/inquiries.ts'
-import { EventTaps } from '../../../../src/inspect/live/event-tap.ts'
-import { LiveAlerts } from '../../../../src/inspect/live/live-alerts.ts'
-import type { LocalNode } from '../../../../src/inspect/now/local-node.ts'
 import { Cluster, type Transport } from '../../../../src/inspect/peers/cluster.ts'
 import {
+  AnswersInParts,
+  FORMAT,
   MAX_PIECE_BYTES,
   packed,
   splitAnswer,
   unpack,
-  wholeAnswer,
 } from '../../../../src/inspect/peers/peer-messages.ts'
-import { Leases, RemoteWatches } from '../../../../src/inspect/peers/remote-watch.ts'
-import { lastHourOf, OwnAnswers } from '../../../../src/inspect/questions.ts'
-import { LiveRefusals } from '../../../../src/inspect/refusals/live-refusals.ts'
-import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
-import { systemTimers } from '../../../../src/lib/timers.ts'
+import type { Own, Question } from '../../../../src/inspect/question.ts'
 import type { GatherOptions, OnPeerMessage } from '../../../../src/nats/peers.ts'
-import { storedBytes } from '../../../support/stored-bytes.ts'
 import { ManualTimers } from '../../../support/timers.ts'
-import { anAlert, aRefusal, report, storedBatch } from '../reports.ts'
+import { anAlert, aRefusal, report } from '../reports.ts'
 
-const NOW_MS = Date.parse('2026-11-22T10:00:00.000Z')
+const NOW = { name: 'now', scope: 'all', query: '' } as const
+const REFUSALS = { name: 'refusals', scope: 'all', query: 'limit=1000' } as const
 
 /** NATS in memory: messages arrive at once. */
 class Bus implements Transport {
@@ -43,18 +34,18 @@ class Bus implements Transport {
     }
   }
 
-  gather(subject: string, data: Uint8Array, options: GatherOptions): Promise<Uint8Array[] | null> {
-    const { timeoutMs, isWhole, maxReplies } = options
-    if (!this.isUp) return Promise.resolve(null)
+  gather(subject: string, data: Uint8Array, options: GatherOptions): Promise<boolean> {
+    const { timeoutMs, onReply, maxReplies } = options
+    if (!this.isUp) return Promise.resolve(false)
     return new Promise((resolve) => {
-      const replies: Uint8Array[] = []
+      let replies = 0
       this.#inboxes += 1
       const inbox = `sluice.console.reply.${this.#inboxes}`
       this.on(inbox, (message) => {
-        replies.push(message.data)
-        if (isWhole(replies) || replies.length >= maxReplies) resolve(replies)
+        replies += 1
+        if (onReply(message.data) || replies >= maxReplies) resolve(true)
       })
-      this.timers.setTimeout(() => resolve(replies), timeoutMs)
+      this.timers.setTimeout(() => resolve(true), timeoutMs)
       this.publish(subject, data, inbox)
     })
   }
@@ -68,25 +59,19 @@ class Bus implements Transport {
   }
 }
 
-function ownNamed(node: string, answers: () => object = () => report(node)): OwnAnswers {
-  const answer = async () => answers()
-  return { name: node, answer } as unknown as OwnAnswers
+function ownNamed(name: string, answer: (question: Question) => object = () => report(name)): Own {
+  return { name, answer: async (question) => ({ status: 200, json: JSON.stringify(answer(question)) }) }
 }
 
-function join(
-  bus: Bus,
-  id: string,
-  own: OwnAnswers | null = ownNamed(id),
-  ownInquiries: Inquiries | null = null,
-): Cluster {
+function join(bus: Bus, id: string, own: Own | null = ownNamed(id)): Cluster {
   const faults = (error: unknown) => {
     throw error
   }
-  return new Cluster({ peers: bus, own, ownInquiries, id, timers: bus.timers, onFault: faults })
+  return new Cluster({ peers: bus, own, id, timers: bus.timers, onFault: faults })
 }
 
 async function namesSeenBy(bus: Bus, cluster: Cluster) {
-  const asking = cluster.ask('now', { range: null })
+  const asking = cluster.all(NOW)
   await bus.timers.pass(500)
   const { pieces, silent, problem } = await asking
   return { names: pieces.map(({ node }) => node), silent: silent.map(({ report }) => report.node), problem }
@@ -136,7 +121,7 @@ describe('asking all', () => {
     const waitedMs = async (names: readonly string[]): Promise<number> => {
       const startMs = bus.timers.monotonicMs()
       let endMs = Number.POSITIVE_INFINITY
-      const asking = one.ask('now', { range: null }).finally(() => (endMs = bus.timers.monotonicMs()))
+      const asking = one.all(NOW).finally(() => (endMs = bus.timers.monotonicMs()))
       await bus.timers.pass(1000)
       expect((await asking).pieces.map(({ node }) => node)).toEqual(names)
       return endMs - startMs
@@ -144,7 +129,7 @@ describe('asking all', () => {
     expect(await waitedMs(['a'])).toBe(500)
     expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([0, 0])
     bus.isUp = false
-    expect((await one.ask('now', { range: null })).problem).toBe('other nodes cannot be asked: NATS is away')
+    expect((await one.all(NOW)).problem).toBe('other nodes cannot be asked: NATS is away')
     bus.isUp = true
     one.up()
     expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([500, 0])
@@ -162,7 +147,7 @@ describe('asking all', () => {
   it('is not alone where another one is heard while nobody answers', async () => {
     const bus = new Bus()
     const one = join(bus, 'a')
-    const asking = one.ask('now', { range: null })
+    const asking = one.all(NOW)
     await bus.timers.pass(400)
     join(bus, 'b').announce()
     await bus.timers.pass(100)
@@ -181,76 +166,53 @@ describe('asking all', () => {
     expect(await namesSeenBy(bus, one)).toEqual({ names: ['a'], silent: [], problem: null })
   })
 
-  it('answers with no more than one message holds', async () => {
+  it('brings answers of any length, in parts', async () => {
     const bus = new Bus()
-    const refusals = Array.from({ length: 1000 }, (_, at): Refusal => {
-      const request_id = `r${at}`
-      const known = {
-        app_id: null,
-        code: 'invalid_json',
-        reason: null,
-        origin: null,
-        path: null,
-        sdk_version: null,
-        node: 'b',
-      }
-      return { time: '2026-11-22T10:00:00.000Z', request_id, message: 'x'.repeat(200), ...known }
-    })
-    const one = join(bus, 'a')
-    join(
-      bus,
-      'b',
-      ownNamed('b', () => ({ refusals, groups: [], minute: 1, since_ms: 0 })),
+    const { time_ms: _, ...known } = aRefusal({ message: 'x'.repeat(900), request_id: 'r' })
+    const refusals = Array.from(
+      { length: 1000 },
+      (): Refusal => ({ time: '2026-11-22T10:00:00.000Z', ...known, node: 'b' }),
     )
-    const asking = one.ask('refusals', { app: null, code: null, limit: 1000 })
+    const one = join(bus, 'a')
+    for (const id of ['b', 'c']) {
+      const piece = { refusals, groups: [], minute: 1, since_ms: 0 }
+      const own = ownNamed(id, ({ name }) => (name === 'now' ? report(id) : piece))
+      join(bus, id, own).announce()
+    }
+    await bus.timers.pass(0)
+    const asking = one.all(REFUSALS)
     await bus.timers.pass(500)
     const { pieces } = await asking
-    expect(pieces[1].refusals.length).toBeGreaterThan(500)
-    expect(pieces[1].refusals).toEqual(refusals.slice(0, pieces[1].refusals.length))
-    expect(bus.largestBytes).toBeLessThanOrEqual(MAX_PIECE_BYTES)
+    expect(pieces.slice(1).map((piece) => piece.refusals)).toEqual([refusals, refusals])
+    expect(bus.largestBytes).toBeLessThanOrEqual(MAX_PIECE_BYTES + 100)
   })
 
-  it('answers for the last hour of as many apps as one message holds, and says that others are left out', async () => {
+  it('what is watched live goes to all with its body, and what is no item of its kind is dropped', async () => {
     const bus = new Bus()
-    const accepted = new AcceptedCounts()
-    const refusals = new Refusals()
-    const bytes = storedBytes(() => NOW_MS)
-    const codes = [
-      'monthly_limit_exceeded',
-      'daily_limit_exceeded',
-      'rate_limit_exceeded',
-      'validation_failed',
-    ] as const
-    const ids = Array.from({ length: 1000 }, (_, at) => `app-${at}-`.padEnd(64, 'x'))
-    for (const [at, appId] of ids.entries()) {
-      accepted.add(appId, 1_000_000, NOW_MS)
-      bytes.store({ appId, bytesPerMinute: 1 }, 10_000_000_000 + at)
-      if (at >= 200) continue
-      for (const code of codes) refusals.add(aRefusal({ time_ms: NOW_MS, app_id: appId, code }))
+    const { time_ms: _, ...refusal } = aRefusal()
+    const shown = JSON.stringify({ time: '2026-11-22T10:00:00.000Z', ...refusal, node: 'b' })
+    const answers: Record<string, unknown[]> = {
+      refusals: [shown, `${shown}\nevent: x`, '{"code":"invalid_json"}', '[]', '{'],
+      alerts: ['1f5fa598-cf1b-5824-9f70-2c589dff94d2', '7', '1f5fa598-cf1b-5824-9f70-2c589dff94d2\nevent: x']
+        .map((id) => JSON.stringify(anAlert({ id })))
+        .concat('{"id":"1f5fa598-cf1b-5824-9f70-2c589dff94d2"}'),
+      events: ['{"any":1}', '{"any":1}\nevent: x', 5, { seen: 'x' }],
     }
-    const timers = { ...systemTimers, nowMs: () => NOW_MS }
-    const own = new OwnAnswers({ node: report('b') as unknown as LocalNode, refusals, accepted, bytes, timers })
-    const whole = await own.answer('last hour', { app: null })
-    expect(packed({ piece: whole }).length).toBeGreaterThan(MAX_PIECE_BYTES)
     const one = join(bus, 'a', null)
-    join(bus, 'b', own)
-    const asking = one.ask('last hour', { app: null })
-    await expect.poll(() => bus.largestBytes).toBeGreaterThan(100_000)
-    await bus.timers.pass(500)
-    const { pieces } = await asking
-    expect(bus.largestBytes).toBeLessThanOrEqual(MAX_PIECE_BYTES)
-    expect(pieces).toHaveLength(1)
-    const [told] = pieces
-    expect([told.has_all, told.bytes_has_all]).toEqual([false, false])
-    const known = ids.filter((appId) => Object.hasOwn(told.accepted, appId))
-    expect(known.length).toBeGreaterThan(500)
-    for (const appId of ids) {
-      const seen = lastHourOf(appId, [told])
-      expect(seen).toEqual(known.includes(appId) ? lastHourOf(appId, [whole]) : null)
+    for (const [kind, all] of Object.entries(answers)) {
+      const others = all.map((kept, at) => {
+        const own = ownNamed(`${at}`, ({ body }) => {
+          expect(body?.toString()).toBe(JSON.stringify({ kind, watches: [] }))
+          return { node: `${at}`, kind, told: [{ next: 1, kept: [kept] }] }
+        })
+        return join(bus, `${at}`, own)
+      })
+      const body = Buffer.from(JSON.stringify({ kind, watches: [] }))
+      const asking = one.all({ name: 'live', scope: 'all', query: '', body })
+      await bus.timers.pass(500)
+      expect([kind, (await asking).pieces.map(({ node }) => node)]).toEqual([kind, ['0']])
+      for (const other of others) other.stop()
     }
-    const stored = Object.keys(told.bytes ?? {})
-    expect(stored.length).toBeGreaterThan(500)
-    expect(stored).toEqual(ids.toReversed().slice(0, stored.length))
   })
 
   it.each([
@@ -272,7 +234,7 @@ describe('asking all', () => {
       'b',
       ownNamed('b', () => ({ refusals, groups, minute: 1, since_ms: 0 })),
     )
-    const asking = one.ask('refusals', { app: null, code: null, limit: 10 })
+    const asking = one.all(REFUSALS)
     await bus.timers.pass(500)
     expect((await asking).pieces).toHaveLength(pieces)
   })
@@ -290,125 +252,65 @@ describe('asking all', () => {
 })
 
 describe('asking one', () => {
-  it('brings an answer of several megabytes, in parts', async () => {
+  it('brings an answer of several megabytes, of one process', async () => {
     const bus = new Bus()
-    const json = JSON.stringify('ä'.repeat(1_000_000))
+    const text = 'ä'.repeat(1_000_000)
     const asked: unknown[] = []
-    const inquiries: Inquiries = {
-      answer: async ({ name, query, body }) => {
-        asked.push([name, query, body.toString()])
-        return { status: 200, json }
-      },
+    for (const id of ['a', 'b']) {
+      const own = ownNamed(id, ({ name, scope, query, body }) => {
+        asked.push([name, scope, query, body?.toString()])
+        return [text]
+      })
+      join(bus, id, own)
     }
-    join(bus, 'a', ownNamed('a'), inquiries)
-    join(bus, 'b', ownNamed('b'), inquiries)
-    const supervisor = join(bus, 's', null)
-    const answer = await supervisor.answer({
+    const question = {
       name: 'explain',
+      scope: { appId: 'shop' },
       query: 'app_key=k',
       body: Buffer.from('a body'),
-      scope: 'all',
-    })
-    expect(answer).toEqual({ status: 200, json })
-    expect(asked).toEqual([['explain', 'app_key=k', 'a body']])
+    } as const
+    expect(await join(bus, 's', null).one(question)).toEqual({ status: 200, json: JSON.stringify([text]) })
+    expect(asked).toEqual([['explain', { appId: 'shop' }, 'app_key=k', 'a body']])
+  })
+
+  it('asks this process, where it has stores', async () => {
+    const bus = new Bus()
+    const one = join(bus, 'a')
+    bus.isUp = false
+    expect(JSON.parse((await one.one({ name: 'apps', scope: 'all', query: '' })).json)).toMatchObject({ node: 'a' })
   })
 
   it('says that no node answers', async () => {
     const bus = new Bus()
-    const asking = join(bus, 's', null).answer({ name: 'apps', query: '', body: Buffer.alloc(0), scope: 'all' })
+    const asking = join(bus, 's', null).one({ name: 'apps', scope: 'all', query: '' })
     await bus.timers.pass(15_000)
     expect((await asking).status).toBe(503)
   })
 
-  it('takes parts in any order, and waits for all', () => {
-    const parts = splitAnswer({ status: 200, json: 'x'.repeat(600_000) })
-    expect(parts).toHaveLength(3)
-    expect(wholeAnswer(parts.slice(1))).toBe(null)
-    expect(wholeAnswer(parts.toReversed())?.json).toHaveLength(600_000)
-    expect(unpack(Buffer.from('{"format":2}'), (head): head is object => typeof head === 'object')).toBe(null)
-  })
-})
-
-describe('live streams of others', () => {
-  const FILTER: EventFilter = { app: null, type: null, name: null, user: null }
-  const line = Buffer.from(
-    '{"v":1,"batch_id":"0b9e3a52-6f0c-7d7e-9a55-2f8c1d3e4b6a","app_id":"a","received_at":"2026-11-22T10:00:00.000Z","events":[{"type":"track","name":"n"}]}\n',
-  )
-
-  function stage() {
+  it('never lets all do what the stores answer, nor one for all what each knows of itself', async () => {
     const bus = new Bus()
-    const { timers } = bus
-    const options = { peers: bus, timers }
-    const taps = new EventTaps({ node: 'n2', timers, onFault: () => {} })
-    const refused = new Refusals()
-    const refusals = new LiveRefusals(refused, { node: 'n2', timers })
-    const alerts = new LiveAlerts(timers)
-    const leases = new Leases({ ...options, id: 'b2', events: taps, refusals, alerts })
-    const watches = new RemoteWatches({ ...options, id: 'a1' })
-    const shown: string[] = []
-    let seen = 0
-    const listener = {
-      onItem: (json: string) => shown.push(json),
-      onRate: (rate: { seen: number }) => {
-        seen += rate.seen
-      },
-    }
-    return { bus, timers, taps, refused, alerts, leases, watches, shown, listener, seen: () => seen }
-  }
-
-  it('show what fits, with its rate, and equal filters share one', async () => {
-    const { timers, taps, leases, watches, shown, listener, seen } = stage()
-    const ends = [watches.events.subscribe(FILTER, listener), watches.events.subscribe(FILTER, { ...listener })]
-    expect(leases.count).toBe(1)
-    taps.onStored?.(storedBatch(line, 'a'))
-    expect(shown).toHaveLength(2)
-    expect(JSON.parse(shown[0])).toMatchObject({ node: 'n2', event: { name: 'n' } })
-    await timers.pass(1000)
-    expect(seen()).toBe(2)
-    for (const end of ends) end()
-    expect([leases.count, taps.onStored]).toEqual([0, null])
+    const replies: unknown[] = []
+    bus.on('sluice.console.reply.x', ({ data }) => void replies.push(data))
+    join(bus, 'a')
+    const ask = (subject: string, name: string) =>
+      bus.publish(subject, packed({ from: 'x', name, scope: 'all', query: '' }), 'sluice.console.reply.x')
+    ask('sluice.console.ask', 'search')
+    ask('sluice.console.one', 'now')
+    await bus.timers.pass(0)
+    expect(replies).toEqual([])
+    ask('sluice.console.ask', 'now')
+    await bus.timers.pass(0)
+    expect(replies).toHaveLength(1)
   })
 
-  it('of portals take none of the places of consoles', () => {
-    const { taps, leases, watches, listener } = stage()
-    for (let at = 0; at < 250; at++) watches.events.subscribe({ ...FILTER, app: `app-${at}`, portal: true }, listener)
-    expect(leases.count).toBe(200)
-    const shown: string[] = []
-    watches.events.subscribe(FILTER, { ...listener, onItem: (json) => shown.push(json) })
-    taps.onStored?.(storedBatch(line, 'a'))
-    expect(shown).toHaveLength(1)
-  })
-
-  it('show the refusals of others that fit, and nothing that is none', () => {
-    const { bus, refused, watches, shown, listener } = stage()
-    watches.refusals.subscribe({ app: 'shop', code: null }, listener)
-    for (const app_id of ['shop', 'other']) refused.add(aRefusal({ app_id }))
-    const item = (json: string) => bus.publish('sluice.console.feed.a1-1', packed({ kind: 'item' }, Buffer.from(json)))
-    for (const json of ['{"code":"invalid_json"}', '[]', '{', `${shown[0]}\nevent: x`]) item(json)
-    expect(shown.map((json) => JSON.parse(json))).toMatchObject([{ app_id: 'shop', node: 'n2' }])
-    item(shown[0])
-    expect(shown).toHaveLength(2)
-  })
-
-  it('show the alerts of others that fit, and none whose id is no id', () => {
-    const { bus, alerts, watches, shown, listener } = stage()
-    watches.alerts.subscribe({ app: 'shop' }, listener)
-    for (const app_id of ['other', 'shop']) alerts.tell(anAlert({ app_id }))
-    const item = (json: string) => bus.publish('sluice.console.feed.a1-1', packed({ kind: 'item' }, Buffer.from(json)))
-    for (const id of ['7', '1f5fa598-cf1b-5824-9f70-2c589dff94d2\\nevent: x']) item(JSON.stringify(anAlert({ id })))
-    item('{"id":"1f5fa598-cf1b-5824-9f70-2c589dff94d2"}')
-    expect(shown).toEqual([JSON.stringify(anAlert())])
-    item(shown[0])
-    expect(shown).toHaveLength(2)
-  })
-
-  it('go on while the watcher is there, and cost nothing 20 seconds after it died', async () => {
-    const { bus, timers, taps, watches, listener } = stage()
-    watches.events.subscribe(FILTER, listener)
-    await timers.pass(60_000)
-    expect(taps.onStored).not.toBe(null)
-    bus.isUp = false
-    await timers.pass(20_000)
-    expect(taps.onStored).toBe(null)
+  it('takes parts in any order, each once, and waits for all', () => {
+    const parts = splitAnswer('b', { status: 200, json: 'x'.repeat(600_000) })
+    expect(parts).toHaveLength(3)
+    const answers = new AnswersInParts()
+    for (const part of [parts[2], parts[2], parts[0]]) answers.add(part)
+    expect(answers.whole).toEqual([])
+    for (const part of [...parts, Buffer.from('x')]) answers.add(part)
+    expect(answers.whole.map(({ json }) => json.length)).toEqual([600_000])
+    expect(unpack(Buffer.from(`{"format":${FORMAT}}`), (head): head is object => typeof head === 'object')).toBe(null)
   })
 })

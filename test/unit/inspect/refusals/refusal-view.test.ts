@@ -1,21 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { SinkWatcher } from '../../../../src/console/watchers.ts'
-import type { Questions } from '../../../../src/contract/admin/peers.ts'
-import { LiveList } from '../../../../src/inspect/live/live-list.ts'
-import { LiveRefusals, REFUSALS } from '../../../../src/inspect/refusals/live-refusals.ts'
 import {
   mergeRefusals,
+  type RefusalQuestion,
   readRefusalQuestion,
   refusalsPiece,
   refusedCounts,
 } from '../../../../src/inspect/refusals/refusal-view.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
 import { narrowed } from '../../../../src/inspect/scope.ts'
-import { Sink } from '../../../support/sink.ts'
-import { ManualTimers } from '../../../support/timers.ts'
 import { aRefusal } from '../reports.ts'
 
-const ALL: Questions['refusals'] = { app: null, code: null, limit: 100 }
+const ALL: RefusalQuestion = { app: null, code: null, limit: 100 }
 const MINUTE_MS = 60_000
 
 function add(refusals: Refusals, timeMs: number, app: string | null, code = 'invalid_json', id = `${timeMs}`): void {
@@ -105,7 +100,7 @@ describe('a question', () => {
     const refusals = new Refusals()
     add(refusals, 1000, '-', 'invalid_json', 'own')
     add(refusals, 2000, null, 'invalid_json', 'of none')
-    const idsOf = (question: Questions['refusals']) => {
+    const idsOf = (question: RefusalQuestion) => {
       const piece = refusalsPiece(refusals, question, { node: 'n', nowMs: 3000, startedAtMs: 0 })
       return { ids: piece.refusals.map(({ request_id: id }) => id), groups: piece.groups.map(({ app_id: app }) => app) }
     }
@@ -161,65 +156,4 @@ it('counts of the last hour are by app and code, the most frequent first', () =>
     { app_id: 'a', code: 'validation_failed', reason: null, count: 2 },
     { app_id: 'b', code: 'invalid_json', reason: null, count: 1 },
   ])
-})
-
-describe('a stream of refusals', () => {
-  function stage() {
-    const timers = new ManualTimers()
-    const refusals = new Refusals()
-    const feed = new LiveList(REFUSALS, [new LiveRefusals(refusals, { node: 'n1', timers })], timers)
-    const sink = new Sink()
-    const idsIn = () => [...sink.text.matchAll(/"request_id":"([^"]*)"/g)].map(([, id]) => id)
-    return { timers, refusals, feed, sink, idsIn }
-  }
-
-  it('sends the earlier ones first, and none twice', async () => {
-    const { timers, refusals, feed, sink, idsIn } = stage()
-    add(refusals, 1000, 'a', 'invalid_json', 'one')
-    let tell: (value: string[]) => void = () => {}
-    const earlier = new Promise<string[]>((resolve) => {
-      tell = resolve
-    })
-    const end = feed.add(new SinkWatcher(sink), { app: null, code: null }, { earlier })
-    add(refusals, 2000, 'a', 'invalid_json', 'two')
-    add(refusals, 3000, 'a', 'invalid_json', 'three')
-    const { refusals: known } = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 3000, startedAtMs: 0 })
-    const told = known.filter(({ request_id: id }) => id !== 'three').toReversed()
-    tell(told.map((refusal) => JSON.stringify(refusal)))
-    await timers.pass(0)
-    expect(idsIn()).toEqual(['one', 'two', 'three'])
-    end()
-    add(refusals, 4000, 'a', 'invalid_json', 'four')
-    expect(idsIn()).toHaveLength(3)
-  })
-
-  it('sends nothing to one that has ended while the earlier ones were looked for', async () => {
-    const { timers, refusals, feed, sink } = stage()
-    add(refusals, 1000, 'a')
-    const { refusals: known } = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 3000, startedAtMs: 0 })
-    feed.add(
-      new SinkWatcher(sink),
-      { app: null, code: null },
-      { earlier: Promise.resolve(known.map((refusal) => JSON.stringify(refusal))) },
-    )
-    sink.end()
-    await timers.pass(2000)
-    expect(sink.text).toBe('')
-  })
-
-  it('counts what it leaves out, beyond its rate and where the watcher does not read', async () => {
-    const { timers, refusals, feed, sink, idsIn } = stage()
-    feed.add(new SinkWatcher(sink), { app: null, code: null })
-    for (let count = 0; count < 250; count++) add(refusals, count, 'a')
-    expect(idsIn()).toHaveLength(200)
-    await timers.pass(2000)
-    expect(sink.text).toContain('event: skipped\ndata: {"count":50}')
-    sink.writableLength = 10_000_000
-    sink.text = ''
-    add(refusals, 5000, 'a')
-    expect(sink.text).toBe('')
-    sink.writableLength = 0
-    await timers.pass(1000)
-    expect(sink.text).toBe('event: skipped\ndata: {"count":1}\n\n')
-  })
 })

@@ -1,10 +1,9 @@
-// The questions that one node answers for all: what would happen to a body, and where a batch is. A node answers them
-// from its own stores; a process without stores passes them on.
+// What one process answers for all from the stores: what would happen to a body, where a batch is, how much apps have used.
 
 import type { App, AppDirectory } from '../apps/app.ts'
 import type { LastHourPiece } from '../contract/admin/peers.ts'
 import { PORTAL_PROBLEMS, type PortalProblem, PROBLEMS, problemOf } from '../contract/admin/problems.ts'
-import type { InquiryName } from '../contract/admin/words.ts'
+import type { OfStores } from '../contract/admin/words.ts'
 import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import { isUuid } from '../contract/ids.ts'
 import type { Violations } from '../decode/validator.ts'
@@ -18,10 +17,11 @@ import type { EventQueue } from '../queue/queue.ts'
 import { alertsSince, MAX_ALERTS_SHOWN, type ReadAlerts } from './alerts.ts'
 import { type ExplainStores, type Explanation, explain, toJson } from './explain.ts'
 import type { QueuePlace } from './find/find-in-queue.ts'
+import { seenOf } from './last-hour.ts'
 import { readEventFilter } from './live/event-filter.ts'
 import { Places } from './places.ts'
 import { countIn } from './query.ts'
-import { seenOf } from './questions.ts'
+import { type Answer, answerOf, type Question } from './question.ts'
 import { ReadingBudget } from './reading-budget.ts'
 import { isOfOperators, narrowed, type Scope, toldReason } from './scope.ts'
 import { answerInThread } from './start-thread.ts'
@@ -29,25 +29,7 @@ import { unavailableReason } from './unavailable.ts'
 import { type ReadDays, usageByDay } from './usage-days.ts'
 import { type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
 
-export interface Inquiry {
-  readonly name: InquiryName
-  /** As in the address. For a batch, `id` is in it too. */
-  readonly query: string
-  readonly body: Buffer
-  readonly scope: Scope
-}
-
-/** `status`: an HTTP status; `json`: the answer's body. */
-export interface InquiryAnswer {
-  readonly status: number
-  readonly json: string
-}
-
-export interface Inquiries {
-  answer(inquiry: Inquiry): Promise<InquiryAnswer>
-}
-
-export interface OwnStores {
+export interface OpenStores {
   readonly apps: Pick<AppDirectory, 'find' | 'findById' | 'all'>
   readonly readUsages: ReadUsages
   readonly readDays: ReadDays
@@ -66,6 +48,7 @@ export interface Example {
   readonly app_key: string | null
 }
 
+const NO_BODY = Buffer.alloc(0)
 /** A search reads up to gigabytes of the queue. */
 const MAX_SEARCHES = 1
 /** Each has a thread of its own. */
@@ -86,9 +69,9 @@ const MAX_EXPLANATIONS = 1
 /** Questions for one app. */
 const MAX_WAITING = 20
 
-export class OwnInquiries implements Inquiries {
+export class StoreAnswers {
   readonly #timers: Timers
-  readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
+  readonly #lastHours: (scope: Scope) => Promise<readonly LastHourPiece[]>
   readonly #onFault: (error: unknown) => void
   readonly #budget: ReadingBudget
   readonly #searches: Places
@@ -97,12 +80,12 @@ export class OwnInquiries implements Inquiries {
   readonly #reports: Places
   readonly #alertReadings: Places
   /** null: they are not open yet. */
-  stores: OwnStores | null = null
+  open: OpenStores | null = null
 
-  /** `lastHours`: what all processes counted; of one app, or of all. */
+  /** `lastHours`: what all processes counted. */
   constructor(
     timers: Timers,
-    lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>,
+    lastHours: (scope: Scope) => Promise<readonly LastHourPiece[]>,
     onFault: (error: unknown) => void,
   ) {
     this.#timers = timers
@@ -116,8 +99,8 @@ export class OwnInquiries implements Inquiries {
     this.#alertReadings = new Places(timers, MAX_ALERT_READINGS, MAX_WAITING)
   }
 
-  async answer({ name, query, body, scope }: Inquiry): Promise<InquiryAnswer> {
-    const { stores } = this
+  async answer(name: OfStores, { query, body = NO_BODY, scope }: Omit<Question, 'name'>): Promise<Answer> {
+    const stores = this.open
     if (stores === null) return problemOf('starting')
     const asked = new URLSearchParams(query)
     switch (name) {
@@ -138,11 +121,11 @@ export class OwnInquiries implements Inquiries {
       case 'search':
         return await this.#within(this.#searches, scope, () => this.#search(stores, asked))
       case 'example':
-        return { status: 200, json: JSON.stringify(stores.example()) }
+        return answerOf(stores.example())
     }
   }
 
-  async #within(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
+  async #within(places: Places, scope: Scope, work: () => Promise<Answer>): Promise<Answer> {
     try {
       const answer = await places.within(scope, work)
       return answer === 'busy' ? problemOf('busy') : answer
@@ -155,8 +138,8 @@ export class OwnInquiries implements Inquiries {
   }
 
   /** What a thread reads for, which an app's developers have a budget of. */
-  async #read(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
-    const refusal = (): InquiryAnswer | null => {
+  async #read(places: Places, scope: Scope, work: () => Promise<Answer>): Promise<Answer> {
+    const refusal = (): Answer | null => {
       const seconds = isOfOperators(scope) ? 0 : this.#budget.secondsLeft(scope.appId)
       if (seconds === 0) return null
       const error: PortalProblem = 'too_many_searches'
@@ -172,11 +155,11 @@ export class OwnInquiries implements Inquiries {
   }
 
   async #explain(
-    { apps, readUsages, bytes, queue }: OwnStores,
+    { apps, readUsages, bytes, queue }: OpenStores,
     body: Buffer,
     appKey: string | null,
     scope: Scope,
-  ): Promise<InquiryAnswer> {
+  ): Promise<Answer> {
     const findApp: ExplainStores['findApp'] = async (key) => {
       const app = apps.find(key)
       // Whether another app has this key is nobody's to know.
@@ -200,10 +183,10 @@ export class OwnInquiries implements Inquiries {
         verdict = await answerInThread('explain', [body, own.appKey, nowMs], this.#timers, onRead)
     }
     const explanation = await explain({ bodyBytes: body.length, verdict, nowMs, origin: null, stores })
-    return { status: 200, json: JSON.stringify(explainedJson(explanation, scope)) }
+    return answerOf(explainedJson(explanation, scope))
   }
 
-  async #report({ apps, readUsages }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+  async #report({ apps, readUsages }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
     if (scope !== 'all') return await this.#usageOf({ apps, readUsages }, scope)
     const appId = asked.get('app') ?? ''
     const top = countIn(asked, 'top', { most: MAX_REPORTED_APPS, standard: DEFAULT_APPS })
@@ -211,13 +194,13 @@ export class OwnInquiries implements Inquiries {
     const wanted = appId === '' ? { top } : { appId }
     const [report, pieces] = await Promise.all([
       usageReport(apps.all(), readUsages, wanted, this.#timers),
-      this.#lastHours(appId === '' ? null : appId),
+      this.#lastHours(appId === '' ? 'all' : { appId }),
     ])
     if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
     return { status: 200, json: await usageReportText(report, (id) => seenOf(id, pieces), this.#timers) }
   }
 
-  async #byDay({ apps, readDays }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+  async #byDay({ apps, readDays }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
     const appId = scope === 'all' ? asked.get('app') || null : scope.appId
     const days = countIn(asked, 'days', { most: MAX_USAGE_DAYS, standard: MAX_USAGE_DAYS })
     if (typeof days === 'string') return problemOf('bad_request', days)
@@ -227,10 +210,10 @@ export class OwnInquiries implements Inquiries {
     const asksFor = app === null ? apps.all() : [app]
     const report = await usageByDay(asksFor, readDays, { days, isOfOne: app !== null }, this.#timers)
     if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
-    return { status: 200, json: JSON.stringify(report) }
+    return answerOf(report)
   }
 
-  async #alerts({ readAlerts }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+  async #alerts({ readAlerts }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
     const appId = scope === 'all' ? asked.get('app') || null : scope.appId
     const limit = countIn(asked, 'limit', { most: MAX_ALERTS_SHOWN, standard: MAX_ALERTS_SHOWN })
     if (typeof limit === 'string') return problemOf('bad_request', limit)
@@ -238,26 +221,26 @@ export class OwnInquiries implements Inquiries {
     const found = await alertsSince(readAlerts, appId, question, this.#timers.nowMs())
     if (found === 'away') return problemOf('unavailable', 'the alerts cannot be read: NATS is away')
     if ('mistake' in found) return problemOf('bad_request', found.mistake)
-    return { status: 200, json: JSON.stringify(found) }
+    return answerOf(found)
   }
 
   async #usageOf(
-    { apps, readUsages }: Pick<OwnStores, 'apps' | 'readUsages'>,
+    { apps, readUsages }: Pick<OpenStores, 'apps' | 'readUsages'>,
     scope: Exclude<Scope, 'all'>,
-  ): Promise<InquiryAnswer> {
+  ): Promise<Answer> {
     const { appId } = scope
     const app = apps.findById(appId)
     if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
     if (app === 'unknown') return noSuchApp(scope)
     const [report, pieces] = await Promise.all([
       usageReport([app], readUsages, { appId }, this.#timers),
-      this.#lastHours(appId),
+      this.#lastHours(scope),
     ])
     if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
-    return { status: 200, json: JSON.stringify(usageForApp(report, seenOf(appId, pieces))) }
+    return answerOf(usageForApp(report, seenOf(appId, pieces)))
   }
 
-  async #find({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+  async #find({ place }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
     const [id, asksFor, key, since, before] = ASKED.map((name) => asked.get(name) || undefined)
     const owner = scope === 'all' ? undefined : scope.appId
     const app = owner === undefined ? asksFor : id === undefined ? owner : undefined
@@ -269,7 +252,7 @@ export class OwnInquiries implements Inquiries {
     return { status: 200, json: await answerInThread('batch', [...work], this.#timers, this.#onRead(scope)) }
   }
 
-  async #newestEvents({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+  async #newestEvents({ place }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
     const read = readEventFilter(asked)
     if (typeof read === 'string') return problemOf('bad_request', read)
     const filter = narrowed(read, scope)
@@ -281,7 +264,7 @@ export class OwnInquiries implements Inquiries {
     }
   }
 
-  async #search({ place, apps }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+  async #search({ place, apps }: OpenStores, asked: URLSearchParams): Promise<Answer> {
     const text = asked.get('q')?.trim() ?? ''
     if (text === '' || text.length > MAX_SEARCH_CHARACTERS) {
       return problemOf('bad_request', `q: must have 1 to ${MAX_SEARCH_CHARACTERS} characters`)
@@ -306,7 +289,7 @@ function namesNoApp(verdict: Violations): boolean {
 }
 
 /** The portal has no word for it: whoever asks there has a key of the app. */
-function noSuchApp(scope: Scope): InquiryAnswer {
+function noSuchApp(scope: Scope): Answer {
   return isOfOperators(scope) ? problemOf('no_such_app') : problemOf('not_found', PROBLEMS.no_such_app[1])
 }
 

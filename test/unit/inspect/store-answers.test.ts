@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { OwnInquiries } from '../../../src/inspect/inquiries.ts'
 import { ReadingBudget } from '../../../src/inspect/reading-budget.ts'
+import { StoreAnswers } from '../../../src/inspect/store-answers.ts'
 import { StartError, UnavailableError } from '../../../src/lib/errors.ts'
 import { makeFolder } from '../../support/service.ts'
 import { storedBytes } from '../../support/stored-bytes.ts'
@@ -12,9 +12,9 @@ import { anApp } from '../apps/apps.ts'
 /** Arrays in arrays: the explainer takes most of a second for half a megabyte of them. */
 const SLOW = Buffer.from(`{"app_key":"ak_x","x":[${`${'['.repeat(60)}${']'.repeat(60)},`.repeat(4200)}1]}`)
 
-function inquiries(timers = new ManualTimers(), onFault = (error: unknown): void => expect.fail(String(error))) {
-  const own = new OwnInquiries(timers, async () => [], onFault)
-  own.stores = {
+function storeAnswers(timers = new ManualTimers(), onFault = (error: unknown): void => expect.fail(String(error))) {
+  const own = new StoreAnswers(timers, async () => [], onFault)
+  own.open = {
     apps: { find: () => 'unknown', findById: () => 'unknown', all: () => [] },
     readUsages: () => [],
     readDays: () => [],
@@ -29,8 +29,8 @@ function inquiries(timers = new ManualTimers(), onFault = (error: unknown): void
 
 it('reads a body to explain in another thread, so that no request waits for it', async () => {
   let isAnswered = false
-  const answer = inquiries()
-    .answer({ name: 'explain', query: '', body: SLOW, scope: 'all' })
+  const answer = storeAnswers()
+    .answer('explain', { query: '', body: SLOW, scope: 'all' })
     .finally(() => {
       isAnswered = true
     })
@@ -42,9 +42,9 @@ it('reads a body to explain in another thread, so that no request waits for it',
 })
 
 it('explains one body at a time', async () => {
-  const own = inquiries()
+  const own = storeAnswers()
   const [first, second] = await Promise.all(
-    [1, 2].map(() => own.answer({ name: 'explain', query: '', body: SLOW, scope: 'all' })),
+    [1, 2].map(() => own.answer('explain', { query: '', body: SLOW, scope: 'all' })),
   )
   expect([first.status, second.status]).toEqual([200, 503])
 })
@@ -56,13 +56,13 @@ it.each([
 ] as const)(
   'reads the queue for one question of the kind %s at a time, in another thread',
   async (name, query, read) => {
-    const own = inquiries()
+    const own = storeAnswers()
     let threads = 0
     const count = (): void => void (threads += 1)
     process.on('worker', count)
     onTestFinished(() => void process.off('worker', count))
     const [first, second] = await Promise.all(
-      [1, 2].map(() => own.answer({ name, query, body: Buffer.alloc(0), scope: 'all' })),
+      [1, 2].map(() => own.answer(name, { query, body: Buffer.alloc(0), scope: 'all' })),
     )
     expect(JSON.parse(first.json)).toMatchObject(read)
     expect([first.status, second.status, threads]).toEqual([200, 503, 1])
@@ -73,18 +73,18 @@ it.each([
   ['batch', 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d', [200, 200, 200, 503]],
   ['events', 'limit=3', [200, 200, 200, 503]],
 ] as const)('keeps a place for the operators while apps read %s', async (name, query, statuses) => {
-  const own = inquiries()
+  const own = storeAnswers()
   const scopes = [{ appId: 'shop' }, { appId: 'other' }, 'all', 'all'] as const
-  const answers = await Promise.all(scopes.map((scope) => own.answer({ name, query, body: Buffer.alloc(0), scope })))
+  const answers = await Promise.all(scopes.map((scope) => own.answer(name, { query, body: Buffer.alloc(0), scope })))
   expect(answers.map(({ status }) => status)).toEqual(statuses)
 })
 
 it('lets twenty questions of apps wait, answers them in turn, and refuses further ones', async () => {
-  const own = inquiries()
+  const own = storeAnswers()
   const order: number[] = []
   let running = 0
-  own.stores = {
-    ...(own.stores ?? expect.fail()),
+  own.open = {
+    ...(own.open ?? expect.fail()),
     readAlerts: async () => {
       running += 1
       expect(running).toBeLessThanOrEqual(4)
@@ -95,7 +95,7 @@ it('lets twenty questions of apps wait, answers them in turn, and refuses furthe
   }
   const ask = async (at: number): Promise<number> => {
     const scope = { appId: `app-${at}` }
-    const { status } = await own.answer({ name: 'alerts', query: '', body: Buffer.alloc(0), scope })
+    const { status } = await own.answer('alerts', { query: '', body: Buffer.alloc(0), scope })
     if (status === 200) order.push(at)
     return status
   }
@@ -106,16 +106,16 @@ it('lets twenty questions of apps wait, answers them in turn, and refuses furthe
 })
 
 it('takes apps in turn, so that one that asks a lot holds up no other, and no operator', async () => {
-  const own = inquiries()
+  const own = storeAnswers()
   const readings: (() => void)[] = []
-  own.stores = {
-    ...(own.stores ?? expect.fail()),
+  own.open = {
+    ...(own.open ?? expect.fail()),
     readAlerts: () => new Promise((resolve) => readings.push(() => resolve([]))),
   }
   const answered: string[] = []
   const ask = async (name: string, isOperator: boolean): Promise<void> => {
     const scope = isOperator ? { appId: name, isOperator } : { appId: name }
-    const { status } = await own.answer({ name: 'alerts', query: '', body: Buffer.alloc(0), scope })
+    const { status } = await own.answer('alerts', { query: '', body: Buffer.alloc(0), scope })
     answered.push(`${name} ${status}`)
   }
   const many = Array.from({ length: 30 }, () => ask('greedy', false))
@@ -138,16 +138,16 @@ it('takes apps in turn, so that one that asks a lot holds up no other, and no op
 
 it('lets a question of an app wait four seconds for a place, and refuses it then', async () => {
   const timers = new ManualTimers()
-  const own = inquiries(timers)
+  const own = storeAnswers(timers)
   const readings: (() => void)[] = []
-  own.stores = {
-    ...(own.stores ?? expect.fail()),
+  own.open = {
+    ...(own.open ?? expect.fail()),
     readAlerts: () => new Promise((resolve) => readings.push(() => resolve([]))),
   }
   const told: string[] = []
   const ask = async (name: string): Promise<void> => {
     const scope = { appId: name }
-    const { status } = await own.answer({ name: 'alerts', query: '', body: Buffer.alloc(0), scope })
+    const { status } = await own.answer('alerts', { query: '', body: Buffer.alloc(0), scope })
     told.push(`${name} ${status}`)
   }
   const asked = ['a', 'b', 'c', 'd', 'fifth', 'sixth'].map(ask)
@@ -168,7 +168,7 @@ it.each([
   ['"app_key":"ak_shop","app_key":"ak_shop",', 400, 'app_key: must appear once'],
   ['', 202, '0 events would be stored'],
 ])('takes a body with %s for one of the app that asks only where it names none', async (member, status, message) => {
-  const own = inquiries()
+  const own = storeAnswers()
   const shop = anApp({ appId: 'shop', appKey: 'ak_shop' })
   const found = (isIt: boolean) => (isIt ? shop : 'unknown')
   const apps = {
@@ -178,9 +178,9 @@ it.each([
   }
   const free = { limit: 100, used: 0, endsAtMs: 1000 }
   const usage = { atMs: 0, minute: free, day: free, month: free }
-  if (own.stores !== null) own.stores = { ...own.stores, apps, readUsages: async () => [usage] }
+  if (own.open !== null) own.open = { ...own.open, apps, readUsages: async () => [usage] }
   const body = Buffer.from(`{${member}"events":[]}`)
-  const { json } = await own.answer({ name: 'explain', query: '', body, scope: { appId: 'shop' } })
+  const { json } = await own.answer('explain', { query: '', body, scope: { appId: 'shop' } })
   expect(JSON.parse(json)).toMatchObject({ status, message })
 })
 
@@ -198,9 +198,9 @@ it.each([
   ['a store that cannot be read', new StartError('the stream cannot be read')],
   ['a disk', Object.assign(new Error('EIO: i/o error, read'), { errno: -5, code: 'EIO', syscall: 'read' })],
 ])('answers 503 for %s, which is no bug', async (_, error) => {
-  const own = inquiries()
-  own.stores = { ...(own.stores ?? expect.fail()), readAlerts: () => Promise.reject(error) }
-  const { status, json } = await own.answer({ name: 'alerts', ...OF_ALL })
+  const own = storeAnswers()
+  own.open = { ...(own.open ?? expect.fail()), readAlerts: () => Promise.reject(error) }
+  const { status, json } = await own.answer('alerts', OF_ALL)
   expect([status, JSON.parse(json)]).toMatchObject([503, { error: 'unavailable' }])
 })
 
@@ -211,21 +211,21 @@ it.each([
   ['wrong arguments for Node', Object.assign(new TypeError('not a string'), { code: 'ERR_INVALID_ARG_TYPE' })],
 ])('answers 500 for %s, which is a bug, and reports it', async (_, error) => {
   const faults: unknown[] = []
-  const own = inquiries(new ManualTimers(), (fault) => void faults.push(fault))
-  own.stores = { ...(own.stores ?? expect.fail()), readDays: () => Promise.reject(error) }
-  own.stores.apps.all = () => [anApp({ appId: 'shop' })]
-  const { status, json } = await own.answer({ name: 'days', ...OF_ALL })
+  const own = storeAnswers(new ManualTimers(), (fault) => void faults.push(fault))
+  own.open = { ...(own.open ?? expect.fail()), readDays: () => Promise.reject(error) }
+  own.open.apps.all = () => [anApp({ appId: 'shop' })]
+  const { status, json } = await own.answer('days', OF_ALL)
   expect([status, JSON.parse(json)]).toMatchObject([500, { error: 'internal_error' }])
   expect(faults).toEqual([error])
 })
 
 it('tells a queue that cannot be read in its thread from a bug there, whose stack it reports', async () => {
   const faults: unknown[] = []
-  const own = inquiries(new ManualTimers(), (fault) => void faults.push(fault))
-  const stores = own.stores ?? expect.fail()
+  const own = storeAnswers(new ManualTimers(), (fault) => void faults.push(fault))
+  const stores = own.open ?? expect.fail()
   const ask = async (place: object) => {
-    own.stores = { ...stores, place: { ...stores.place, ...place } }
-    return (await own.answer({ name: 'events', ...OF_ALL })).status
+    own.open = { ...stores, place: { ...stores.place, ...place } }
+    return (await own.answer('events', OF_ALL)).status
   }
   // It holds a file where the journal's folder is wanted.
   const dataDirectory = await makeFolder()
@@ -242,27 +242,27 @@ it('lists the apps whose key an id may be in short turns of the event loop', asy
     turns += 1
     queueMicrotask(task)
   }
-  const own = inquiries(timers)
+  const own = storeAnswers(timers)
   const all = Array.from({ length: 20_000 }, (_, at) => anApp({ appId: `app-${at}` }))
-  own.stores = {
-    ...(own.stores ?? expect.fail()),
+  own.open = {
+    ...(own.open ?? expect.fail()),
     apps: { find: () => 'unknown', findById: () => 'unknown', all: () => all },
   }
   const ask = async (text: string) =>
-    (await own.answer({ name: 'search', query: `q=${text}`, body: Buffer.alloc(0), scope: 'all' })).status
+    (await own.answer('search', { query: `q=${text}`, body: Buffer.alloc(0), scope: 'all' })).status
   expect([await ask('user-41'), turns]).toEqual([200, 0])
   expect([await ask('0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d'), turns]).toEqual([200, 9])
 })
 
 it('refuses what would be read for an app that has used up its minute, and answers others and the operators', async () => {
   const timers = new ManualTimers()
-  const own = inquiries(timers)
+  const own = storeAnswers(timers)
   vi.spyOn(ReadingBudget.prototype, 'secondsLeft').mockImplementation((appId) => (appId === 'greedy' ? 40 : 0))
   const add = vi.spyOn(ReadingBudget.prototype, 'add')
   onTestFinished(() => void vi.restoreAllMocks())
   const ask = async (name: 'events' | 'explain' | 'alerts', appId: string, isOperator = false) => {
     const scope = isOperator ? { appId, isOperator } : { appId }
-    return await own.answer({ name, query: '', body: Buffer.from('{'), scope })
+    return await own.answer(name, { query: '', body: Buffer.from('{'), scope })
   }
   for (const name of ['events', 'explain'] as const) {
     const { status, json } = await ask(name, 'greedy')
@@ -289,24 +289,24 @@ it.each([
   { end: 'takes too long', name: 'explain', body: SLOW, place: {}, passMs: 10_000, status: 503 },
 ] as const)('charges an app for all the time of a thread that $end', async ({ name, body, place, passMs, status }) => {
   const timers = new ManualTimers()
-  const own = inquiries(timers, () => {})
-  const stores = own.stores ?? expect.fail()
-  own.stores = { ...stores, place: { ...stores.place, ...(place as object) } }
+  const own = storeAnswers(timers, () => {})
+  const stores = own.open ?? expect.fail()
+  own.open = { ...stores, place: { ...stores.place, ...(place as object) } }
   const add = vi.spyOn(ReadingBudget.prototype, 'add')
   onTestFinished(() => void vi.restoreAllMocks())
   const begin = (): void => void timers.pass(passMs)
   process.once('worker', begin)
   onTestFinished(() => void process.off('worker', begin))
-  const answer = await own.answer({ name, query: '', body, scope: { appId: 'shop' } })
+  const answer = await own.answer(name, { query: '', body, scope: { appId: 'shop' } })
   expect([answer.status, add.mock.calls]).toEqual([status, [['shop', passMs]]])
 })
 
 it.each(['apps', 'days'] as const)(
   'of an app that is not there, the answer to %s is in the words of its port',
   async (name) => {
-    const own = inquiries()
+    const own = storeAnswers()
     const ask = async (scope: { appId: string; isOperator?: boolean }) => {
-      const { status, json } = await own.answer({ name, query: '', body: Buffer.alloc(0), scope })
+      const { status, json } = await own.answer(name, { query: '', body: Buffer.alloc(0), scope })
       return [status, (JSON.parse(json) as { error: string }).error]
     }
     expect(await ask({ appId: 'gone', isOperator: true })).toEqual([404, 'no_such_app'])

@@ -1,34 +1,10 @@
 import { expect, it } from 'vitest'
-import { SinkWatcher } from '../../../../src/console/watchers.ts'
-import { alertsSince } from '../../../../src/inspect/alerts.ts'
-import { ALERTS, LiveAlerts } from '../../../../src/inspect/live/live-alerts.ts'
-import { LiveList } from '../../../../src/inspect/live/live-list.ts'
-import { Sink } from '../../../support/sink.ts'
-import { ManualTimers } from '../../../support/timers.ts'
-import { anAlert } from '../reports.ts'
+import { alertsSince } from '../../../src/inspect/alerts.ts'
+import { anAlert } from './reports.ts'
 
 function id(number: number): string {
   return `1f5fa598-cf1b-5824-9f70-2c589dff94d${number}`
 }
-
-it('each alert has its id as that of its message, after the earlier ones, and none comes twice', async () => {
-  const timers = new ManualTimers()
-  const alerts = new LiveAlerts(timers)
-  const sink = new Sink()
-  const [first, second, third] = [1, 2, 3].map((number) => anAlert({ id: id(number) }))
-  alerts.tell(first)
-  const earlier = Promise.resolve([first, second].map((alert) => JSON.stringify(alert)))
-  const end = new LiveList(ALERTS, [alerts], timers).add(new SinkWatcher(sink), { app: 'shop' }, { earlier })
-  alerts.tell(second)
-  await timers.pass(0)
-  alerts.tell(third)
-  alerts.tell(anAlert({ app_id: 'other', id: id(4) }))
-  end()
-  alerts.tell(anAlert({ id: id(5) }))
-  const message = (alert: object, number: number) =>
-    `event: alert\ndata: ${JSON.stringify(alert)}\nid: ${id(number)}\n\n`
-  expect(sink.text).toBe(message(first, 1) + message(second, 2) + message(third, 3))
-})
 
 it('whoever names the last one that is known gets those since, and what was stored a little late', async () => {
   const times = ['09:00:00', '09:59:30', '10:00:00', '10:05:00']

@@ -20,7 +20,7 @@ beforeAll(async () => {
   browser = await launchBrowser()
   mkdirSync(OUT, { recursive: true })
   await build({
-    entryPoints: [join(WEB, 'primitives.tsx')],
+    entryPoints: [join(import.meta.dirname, 'primitives.tsx')],
     tsconfig: join(WEB, 'tsconfig.json'),
     outdir: OUT,
     bundle: true,

@@ -1,13 +1,25 @@
-// Every primitive in each of its states, on one page: to look at, and for a test that photographs it. Not a part of the
-// console that is shipped.
+// Every primitive of the console in each of its states, on one page: to look at, and for a test that photographs it.
 
 import { type JSX, render } from 'preact'
-import { coloured, Json } from './code.tsx'
-import { Icon } from './icons.tsx'
-import { Plot, Spark } from './plot.tsx'
-import './style.css'
-import { Copy, Tabs } from './controls.tsx'
-import { AppName, Bar, Card, Dot, Empty, Fact, List, Note, Pill, Stat, Verdict, vars } from './ui.tsx'
+import { coloured, Json } from '../../src/console/web/code.tsx'
+import { Icon } from '../../src/console/web/icons.tsx'
+import { Plot, Spark } from '../../src/console/web/plot.tsx'
+import '../../src/console/web/style.css'
+import { Copy, Tabs } from '../../src/console/web/controls.tsx'
+import {
+  AppName,
+  Bar,
+  Card,
+  Dot,
+  Empty,
+  Fact,
+  List,
+  Note,
+  Pill,
+  Stat,
+  Verdict,
+  vars,
+} from '../../src/console/web/ui.tsx'
 
 const TONES = ['ok', 'client', 'plan', 'near', 'fail'] as const
 const CODES = [

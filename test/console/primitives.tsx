@@ -1,11 +1,11 @@
 // Every primitive of the console in each of its states, on one page: to look at, and for a test that photographs it.
 
 import { type JSX, render } from 'preact'
-import { coloured, Json } from '../../src/console/web/code.tsx'
-import { Icon } from '../../src/console/web/icons.tsx'
-import { Plot, Spark } from '../../src/console/web/plot.tsx'
+import { coloured, Json } from '../../src/console/web/parts/code.tsx'
+import { Icon } from '../../src/console/web/parts/icons.tsx'
+import { Plot, Spark } from '../../src/console/web/parts/plot.tsx'
 import '../../src/console/web/style.css'
-import { Copy, Tabs } from '../../src/console/web/controls.tsx'
+import { Copy, Tabs } from '../../src/console/web/parts/controls.tsx'
 import {
   AppName,
   Bar,
@@ -19,7 +19,7 @@ import {
   Stat,
   Verdict,
   vars,
-} from '../../src/console/web/ui.tsx'
+} from '../../src/console/web/parts/ui.tsx'
 
 const TONES = ['ok', 'client', 'plan', 'near', 'fail'] as const
 const CODES = [

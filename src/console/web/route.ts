@@ -2,7 +2,7 @@
 // ones; those within the console are followed without loading the page again.
 
 import { useEffect, useState } from 'preact/hooks'
-import type { IconName } from './icons.tsx'
+import type { IconName } from './parts/icons.tsx'
 
 export interface Route {
   readonly path: string

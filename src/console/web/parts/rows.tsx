@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { useKeys } from './keys.ts'
+import { useKeys } from '../keys.ts'
 
 /** Further down than this a list is being read. */
 const AT_TOP_PX = 24

@@ -2,12 +2,12 @@
 
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { Example } from './api-types.ts'
+import { useAsk } from '../api.ts'
+import type { Example } from '../api-types.ts'
+import { curlOf } from '../event-text.ts'
+import { useLive } from '../live.tsx'
 import { coloured } from './code.tsx'
 import { Copy, Tabs } from './controls.tsx'
-import { curlOf } from './event-text.ts'
-import { useLive } from './live.tsx'
 import { Card, Dot, Empty, Fact, vars } from './ui.tsx'
 
 const LANGUAGES = ['curl', 'TypeScript', 'Python'] as const

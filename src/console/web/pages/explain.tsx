@@ -2,15 +2,15 @@
 
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { ask, readJson } from './api.ts'
-import type { Explained } from './api-types.ts'
-import { coloured } from './code.tsx'
-import { changeFor, meaningOf } from './codes.ts'
-import { AS_TYPED, Tabs } from './controls.tsx'
-import { count, limitText, many } from './format.ts'
-import { useLive } from './live.tsx'
-import { urlTo } from './route.ts'
-import { AppName, Bar, Card, Empty, List, Pill, Problem, Verdict, vars } from './ui.tsx'
+import { ask, readJson } from '../api.ts'
+import type { Explained } from '../api-types.ts'
+import { changeFor, meaningOf } from '../codes.ts'
+import { count, limitText, many } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { coloured } from '../parts/code.tsx'
+import { AS_TYPED, Tabs } from '../parts/controls.tsx'
+import { AppName, Bar, Card, Empty, List, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
+import { urlTo } from '../route.ts'
 
 const MAX_BODY_BYTES = 524_288
 /** More are counted, not listed. */

@@ -2,10 +2,10 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
-import { type Line, memberText, previewOf, type Shown, systemOf, underBatches } from './event-text.ts'
-import { many } from './format.ts'
-import { useLive } from './live.tsx'
-import { urlTo } from './route.ts'
+import { type Line, memberText, previewOf, type Shown, systemOf, underBatches } from '../event-text.ts'
+import { many } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { urlTo } from '../route.ts'
 import { Rows } from './rows.tsx'
 import { Age, AppName, List, PHONE, useMedia, vars } from './ui.tsx'
 

@@ -1,16 +1,16 @@
 // A cause of refusals: its title, who has it, and opened beside the list what to change.
 
 import type { JSX } from 'preact'
-import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
-import { addressOf, capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from './codes.ts'
-import { Copy, ShortId, save } from './controls.tsx'
-import { count, many, percent, span, utc } from './format.ts'
-import { Icon } from './icons.tsx'
-import { useLive } from './live.tsx'
-import { Spark } from './plot.tsx'
-import { urlTo } from './route.ts'
-import { Rows } from './rows.tsx'
-import { Age, AppName, Back, Bar, Card, Empty, List, More, Pill, Stat, vars } from './ui.tsx'
+import type { Refusal, RefusalGroup, Refusals } from '../api-types.ts'
+import { addressOf, capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from '../codes.ts'
+import { count, many, percent, span, utc } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { Copy, ShortId, save } from '../parts/controls.tsx'
+import { Icon } from '../parts/icons.tsx'
+import { Spark } from '../parts/plot.tsx'
+import { Rows } from '../parts/rows.tsx'
+import { Age, AppName, Back, Bar, Card, Empty, List, More, Pill, Stat, vars } from '../parts/ui.tsx'
+import { urlTo } from '../route.ts'
 
 const MAX_SDKS = 2
 const SHOWN_CAUSES = 5

@@ -3,7 +3,7 @@
 
 import type { JSX } from 'preact'
 import { useId } from 'preact/hooks'
-import { short } from './format.ts'
+import { short } from '../format.ts'
 import { vars } from './ui.tsx'
 
 export interface Series {

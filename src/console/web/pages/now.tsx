@@ -1,19 +1,19 @@
 // Now: is it us or them? A sentence, one plot of all answers, what the service is made of, and who was refused.
 
 import type { JSX } from 'preact'
-import { useAsk } from './api.ts'
-import type { Now as NowAnswer, Refusals, Usage } from './api-types.ts'
+import { useAsk } from '../api.ts'
+import type { Now as NowAnswer, Refusals, Usage } from '../api-types.ts'
+import { reasonOf, statusOf } from '../codes.ts'
+import { count, many, rate, utc } from '../format.ts'
+import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from '../live.tsx'
+import { Copy } from '../parts/controls.tsx'
+import { TryIt } from '../parts/try-it.tsx'
+import { AppName, Bar, Card, Empty, List, More, Note, Verdict, vars } from '../parts/ui.tsx'
+import { urlTo } from '../route.ts'
+import { nearestOf, windowsOf } from '../windows.ts'
 import { CauseTitle, MostFrequent, sinceText } from './cause.tsx'
-import { reasonOf, statusOf } from './codes.ts'
-import { Copy } from './controls.tsx'
-import { count, many, rate, utc } from './format.ts'
-import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from './live.tsx'
+import { Nodes, Parts } from './made-of.tsx'
 import { Plots } from './now-plots.tsx'
-import { Nodes, Parts } from './parts.tsx'
-import { urlTo } from './route.ts'
-import { TryIt } from './try-it.tsx'
-import { AppName, Bar, Card, Empty, List, More, Note, Verdict, vars } from './ui.tsx'
-import { nearestOf, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
 const SHOWN = 5

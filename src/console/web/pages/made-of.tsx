@@ -1,11 +1,11 @@
 // What the service is made of, with what is left of each part, and its nodes.
 
 import type { JSX } from 'preact'
-import type { Node, Now, Queue, ShownPart } from './api-types.ts'
-import type { Tone } from './codes.ts'
-import { Copy } from './controls.tsx'
-import { bytes, count, percent, span } from './format.ts'
-import { Bar, Card, Dot, List } from './ui.tsx'
+import type { Node, Now, Queue, ShownPart } from '../api-types.ts'
+import type { Tone } from '../codes.ts'
+import { bytes, count, percent, span } from '../format.ts'
+import { Copy } from '../parts/controls.tsx'
+import { Bar, Card, Dot, List } from '../parts/ui.tsx'
 
 /** From here on something is near its limit. */
 const NEAR = 0.8

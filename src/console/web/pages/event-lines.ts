@@ -1,11 +1,11 @@
 // The newest events that are stored, then those that come: what is shown, and what waits while the list stands still.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { ask } from './api.ts'
-import type { EventRate, NewestEvents, StoredEvent } from './api-types.ts'
-import { byTime, type Line, lineOf, memberText } from './event-text.ts'
-import { isAimedAt, isScrolled, scroller } from './rows.tsx'
-import { said, useStream } from './stream.ts'
+import { ask } from '../api.ts'
+import type { EventRate, NewestEvents, StoredEvent } from '../api-types.ts'
+import { byTime, type Line, lineOf, memberText } from '../event-text.ts'
+import { isAimedAt, isScrolled, scroller } from '../parts/rows.tsx'
+import { said, useStream } from '../stream.ts'
 
 /** Older ones leave the list. */
 const MAX_EVENTS = 500

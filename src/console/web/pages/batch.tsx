@@ -2,15 +2,15 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { Found, NotFound, RefusalFound } from './api-types.ts'
-import { capital, changeFor, meaningOf } from './codes.ts'
-import { Copy, Field } from './controls.tsx'
-import { UUID, utc } from './format.ts'
-import { useLive } from './live.tsx'
-import { go, urlTo } from './route.ts'
+import { useAsk } from '../api.ts'
+import type { Found, NotFound, RefusalFound } from '../api-types.ts'
+import { capital, changeFor, meaningOf } from '../codes.ts'
+import { UUID, utc } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { Copy, Field } from '../parts/controls.tsx'
+import { AppName, Card, Empty, Fact, Note, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
+import { go, urlTo } from '../route.ts'
 import { Stored } from './stored.tsx'
-import { AppName, Card, Empty, Fact, Note, Pill, Problem, Verdict, vars } from './ui.tsx'
 
 type Answer = Found | RefusalFound | NotFound
 

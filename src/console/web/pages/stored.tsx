@@ -1,16 +1,16 @@
 // A batch that is stored: the sentence, the line of time, its events and its record.
 
 import type { JSX } from 'preact'
-import type { Found, Place, Reader, StoredEvent } from './api-types.ts'
-import { Json } from './code.tsx'
-import type { Tone } from './codes.ts'
-import { Copy } from './controls.tsx'
-import { EventList, EventRow } from './event-row.tsx'
-import { lineOf } from './event-text.ts'
-import { count, many, span, utc } from './format.ts'
-import { useLive } from './live.tsx'
-import { urlTo, urlWith } from './route.ts'
-import { AppName, Card, Fact, Time, Verdict, vars } from './ui.tsx'
+import type { Found, Place, Reader, StoredEvent } from '../api-types.ts'
+import type { Tone } from '../codes.ts'
+import { lineOf } from '../event-text.ts'
+import { count, many, span, utc } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { Json } from '../parts/code.tsx'
+import { Copy } from '../parts/controls.tsx'
+import { EventList, EventRow } from '../parts/event-row.tsx'
+import { AppName, Card, Fact, Time, Verdict, vars } from '../parts/ui.tsx'
+import { urlTo, urlWith } from '../route.ts'
 
 /** The sentence above the line of time. */
 function summary(found: Found): string {

@@ -2,16 +2,16 @@
 
 import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Json } from './code.tsx'
-import { Copy } from './controls.tsx'
-import { TypePill } from './event-row.tsx'
-import { curlOf, type Line, memberText } from './event-text.ts'
-import { count, utc } from './format.ts'
-import { Icon } from './icons.tsx'
-import { useLive } from './live.tsx'
-import { eventUrl, urlTo, urlWith } from './route.ts'
-import { useExample } from './try-it.tsx'
-import { Age, AppName, Back, Card, Fact, List, useMedia, vars, WIDE } from './ui.tsx'
+import { curlOf, type Line, memberText } from '../event-text.ts'
+import { count, utc } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { Json } from '../parts/code.tsx'
+import { Copy } from '../parts/controls.tsx'
+import { TypePill } from '../parts/event-row.tsx'
+import { Icon } from '../parts/icons.tsx'
+import { useExample } from '../parts/try-it.tsx'
+import { Age, AppName, Back, Card, Fact, List, useMedia, vars, WIDE } from '../parts/ui.tsx'
+import { eventUrl, urlTo, urlWith } from '../route.ts'
 
 const SHOWN = 8
 

@@ -1,15 +1,15 @@
 // The portal's first page: am I on track? The month and its forecast, what to change, and what comes in.
 
 import type { JSX } from 'preact'
-import { useAsk } from './api.ts'
-import type { AppUsage, NewestEvents, Refusals } from './api-types.ts'
+import { useAsk } from '../api.ts'
+import type { AppUsage, NewestEvents, Refusals } from '../api-types.ts'
+import { many, percent } from '../format.ts'
+import { stateOf, useLive } from '../live.tsx'
+import { Needs, TryIt } from '../parts/try-it.tsx'
+import { Card, Fact, Problem, Verdict, vars } from '../parts/ui.tsx'
+import { nearestOf, type ShownWindow, soldText, untilText, windowsOf } from '../windows.ts'
 import { sinceText } from './cause.tsx'
-import { many, percent } from './format.ts'
-import { stateOf, useLive } from './live.tsx'
-import { Needs, TryIt } from './try-it.tsx'
-import { Card, Fact, Problem, Verdict, vars } from './ui.tsx'
 import { Figures } from './usage.tsx'
-import { nearestOf, type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
 
 /** A read key has 60 requests a minute. */
 const AGAIN_EVERY_MS = 20_000

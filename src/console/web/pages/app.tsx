@@ -1,15 +1,15 @@
 // One app: is it all right, and why not? Its windows, 35 days, causes, keys, alerts and newest events.
 
 import type { JSX } from 'preact'
-import { useAsk } from './api.ts'
-import type { AppUsage, ReadKeys, Usage } from './api-types.ts'
+import { useAsk } from '../api.ts'
+import type { AppUsage, ReadKeys, Usage } from '../api-types.ts'
+import { count, day, many } from '../format.ts'
+import { useLive } from '../live.tsx'
+import { Age, AppName, Card, Empty, List, Problem, Verdict } from '../parts/ui.tsx'
+import { urlTo } from '../route.ts'
+import { nearestOf, windowsOf } from '../windows.ts'
 import { SERVED } from './apps.tsx'
-import { count, day, many } from './format.ts'
-import { useLive } from './live.tsx'
-import { urlTo } from './route.ts'
-import { Age, AppName, Card, Empty, List, Problem, Verdict } from './ui.tsx'
 import { Figures } from './usage.tsx'
-import { nearestOf, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
 

@@ -2,13 +2,13 @@
 
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { SearchHit, SearchResult } from './api-types.ts'
-import { UnderBatches } from './event-row.tsx'
-import { byTime, lineOf } from './event-text.ts'
-import { many, UUID, utc } from './format.ts'
-import { CHANGED, eventUrl, go, urlTo } from './route.ts'
-import { Card, Empty, Problem, Verdict } from './ui.tsx'
+import { useAsk } from '../api.ts'
+import type { SearchHit, SearchResult } from '../api-types.ts'
+import { byTime, lineOf } from '../event-text.ts'
+import { many, UUID, utc } from '../format.ts'
+import { UnderBatches } from '../parts/event-row.tsx'
+import { Card, Empty, Problem, Verdict } from '../parts/ui.tsx'
+import { CHANGED, eventUrl, go, urlTo } from '../route.ts'
 
 function pageOf(hit: Exclude<SearchHit, { kind: 'user' }>): string {
   switch (hit.kind) {

@@ -2,10 +2,10 @@
 
 import type { ComponentChildren, CSSProperties, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { meaningOf, statusOf, type Tone, toneOf } from './codes.ts'
-import { age, exactly, hashOf, utc } from './format.ts'
+import { meaningOf, statusOf, type Tone, toneOf } from '../codes.ts'
+import { age, exactly, hashOf, utc } from '../format.ts'
+import { useLive } from '../live.tsx'
 import { Icon, type IconName } from './icons.tsx'
-import { useLive } from './live.tsx'
 
 const HUES = 12
 

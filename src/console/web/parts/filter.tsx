@@ -2,9 +2,9 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { UUID } from '../format.ts'
+import { go, urlWith } from '../route.ts'
 import { Field } from './controls.tsx'
-import { UUID } from './format.ts'
-import { go, urlWith } from './route.ts'
 
 export type Filter = Readonly<Record<string, string>>
 

@@ -2,9 +2,9 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ask } from './api.ts'
-import { Icon, Mark } from './icons.tsx'
-import { Verdict } from './ui.tsx'
+import { ask } from '../api.ts'
+import { Icon, Mark } from '../parts/icons.tsx'
+import { Verdict } from '../parts/ui.tsx'
 
 const AS_TEXT = { type: 'text', autocomplete: 'current-password' } as const
 const AS_PASSWORD = { type: 'password', autocomplete: 'current-password' } as const

@@ -2,15 +2,15 @@
 
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { Now, Range } from './api-types.ts'
-import type { Tone } from './codes.ts'
-import { Tabs } from './controls.tsx'
-import { rate, spanParts, utc } from './format.ts'
-import { perSecondOf, SOME_PER_SECOND } from './live.tsx'
-import { Plot, Swatch } from './plot.tsx'
-import { go, urlTo, urlWith } from './route.ts'
-import { Card, Problem, Stat, vars } from './ui.tsx'
+import { useAsk } from '../api.ts'
+import type { Now, Range } from '../api-types.ts'
+import type { Tone } from '../codes.ts'
+import { rate, spanParts, utc } from '../format.ts'
+import { perSecondOf, SOME_PER_SECOND } from '../live.tsx'
+import { Tabs } from '../parts/controls.tsx'
+import { Plot, Swatch } from '../parts/plot.tsx'
+import { Card, Problem, Stat, vars } from '../parts/ui.tsx'
+import { go, urlTo, urlWith } from '../route.ts'
 
 const RANGES: readonly (readonly [Range, string])[] = [
   ['15m', '15 min'],

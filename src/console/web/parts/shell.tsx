@@ -2,15 +2,15 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { exactly, many, rate, span, utc } from '../format.ts'
+import { useKeys } from '../keys.ts'
+import { type Live, perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, useLive } from '../live.tsx'
+import { go, urlTo, type View } from '../route.ts'
+import { tryNow } from '../stream.ts'
 import { Dialog } from './dialog.tsx'
-import { exactly, many, rate, span, utc } from './format.ts'
 import { Icon, Mark } from './icons.tsx'
-import { useKeys } from './keys.ts'
-import { type Live, perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, useLive } from './live.tsx'
 import { Palette } from './palette.tsx'
-import { go, urlTo, type View } from './route.ts'
 import { useRowKeys } from './rows.tsx'
-import { tryNow } from './stream.ts'
 import { Dot, hueOf, Note, vars } from './ui.tsx'
 
 const G_MS = 1500

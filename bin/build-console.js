@@ -45,7 +45,7 @@ export async function buildConsole(dist) {
     target: 'es2022',
     loader: { '.woff2': 'file' },
     publicPath: '/assets',
-    banner: { js: licences(['preact']), css: fontLicences(source) },
+    banner: { js: licences(['preact']), css: comment(readFileSync(join(source, 'fonts', 'OFL.txt'), 'utf8')) },
     logLevel: 'warning',
   })
   const names = Object.keys(metafile.outputs).map((path) => basename(path))
@@ -78,15 +78,6 @@ export async function bundleTypebox(dist) {
   })
 }
 
-/** @param {string} source */
-function fontLicences(source) {
-  const fonts = join(source, 'fonts')
-  const texts = readdirSync(fonts)
-    .filter((name) => name.startsWith('OFL'))
-    .map((name) => readFileSync(join(fonts, name), 'utf8'))
-  return `/*!\n${texts.join('\n').trim()}\n*/`
-}
-
 /** They want their licences to come with every copy. @param {string[]} packages */
 function licences(packages) {
   const texts = packages.map((name) => {
@@ -95,5 +86,10 @@ function licences(packages) {
     if (file === undefined) throw new Error(`${folder} has no licence`)
     return `${name}\n\n${readFileSync(join(folder, file), 'utf8')}`
   })
-  return `/*!\n${texts.join('\n').trim()}\n*/`
+  return comment(texts.join('\n'))
+}
+
+/** One that stays. @param {string} text */
+function comment(text) {
+  return `/*!\n${text.trim()}\n*/`
 }

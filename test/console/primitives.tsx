@@ -12,7 +12,7 @@ import {
   Card,
   Dot,
   Empty,
-  Fact,
+  Facts,
   List,
   Note,
   Pill,
@@ -152,9 +152,7 @@ function Lists(): JSX.Element {
         </div>
       </List>
       <div class="body stack">
-        <dl class="facts">
-          <Fact name="Batch">where it is</Fact>
-        </dl>
+        <Facts of={{ Batch: 'where it is' }} />
         <Json value={{ name: 'order_paid', price: 53.65 }} label="An event" />
         <div class="code">
           <header class="row">A body</header>

@@ -32,7 +32,7 @@ beforeAll(async () => {
   const faces = ['inter', 'mono'].map((name) => `@font-face { font-family: ${name}; src: url(fonts/${name}.woff2) }`)
   await source('console/web/style.css', faces.join('\n'))
   for (const name of ['inter', 'mono']) await source(`console/web/fonts/${name}.woff2`, name)
-  await source('console/web/fonts/OFL-Face.txt', 'the licence of a font')
+  await source('console/web/fonts/OFL.txt', 'the licence of a font')
   await source('decode/assembly/scanner.ts', '// Its WebAssembly lies in bin/.')
   await writeFile(join(folder, 'bin/wasm/sources.sha256'), hashOfSources(join(folder, 'src')))
   build()

@@ -18,7 +18,7 @@ import { SignIn, Unreachable } from './pages/sign-in.tsx'
 import { Shell } from './parts/shell.tsx'
 import { followLinks, PORTAL_VIEWS, useRoute, VIEWS } from './route.ts'
 import './style.css'
-import { Empty } from './parts/ui.tsx'
+import { Button, Empty } from './parts/ui.tsx'
 
 type Page = (props: { query: URLSearchParams }) => JSX.Element
 
@@ -85,9 +85,7 @@ function Opened({ live, onLeave }: { live: Live; onLeave: Leave }): JSX.Element 
         {Page === undefined ? (
           <Empty icon="find" title="There is no such page.">
             <p>The address may be of another version, or was cut.</p>
-            <a class="button" href="/">
-              Go to {views[0].name}
-            </a>
+            <Button href="/" text={`Go to ${views[0].name}`} />
           </Empty>
         ) : (
           <Page query={query} />

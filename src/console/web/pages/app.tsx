@@ -5,7 +5,7 @@ import { useAsk } from '../api.ts'
 import type { AppUsage, ReadKeys, Usage } from '../api-types.ts'
 import { count, day, many } from '../format.ts'
 import { useLive } from '../live.tsx'
-import { Age, AppName, Card, Empty, List, Problem, Verdict } from '../parts/ui.tsx'
+import { Age, AppName, Button, Card, Empty, List, Problem, Verdict } from '../parts/ui.tsx'
 import { urlTo } from '../route.ts'
 import { nearestOf, windowsOf } from '../windows.ts'
 import { SERVED } from './apps.tsx'
@@ -25,9 +25,7 @@ export function OneApp({ query }: { query: URLSearchParams }): JSX.Element {
           <p>
             {id === '' ? 'The address names none.' : `None has the id ${id}.`} <code>sluice apps list</code> shows all.
           </p>
-          <a class="button" href="/apps">
-            All apps
-          </a>
+          <Button href="/apps" text="All apps" />
         </Empty>
       )}
       {app !== undefined && <Page app={app} />}
@@ -56,15 +54,9 @@ function Page({ app }: { app: AppUsage }): JSX.Element {
           <Sentence app={app} />
         </Verdict>
         <span class="row">
-          <a class="button" href={urlTo('/events', { app: id })}>
-            Events
-          </a>
-          <a class="button" href={urlTo('/refused', { app: id })}>
-            Refused
-          </a>
-          <a class="button" href="/apps">
-            All apps
-          </a>
+          <Button href={urlTo('/events', { app: id })} text="Events" />
+          <Button href={urlTo('/refused', { app: id })} text="Refused" />
+          <Button href="/apps" text="All apps" />
         </span>
       </div>
       {app.spooled !== undefined && <SpooledOf spooled={app.spooled} />}

@@ -8,10 +8,9 @@ import { bytes, count, many, short, span } from '../format.ts'
 import { useKeys } from '../keys.ts'
 import { useLive } from '../live.tsx'
 import { Field, save, Tabs } from '../parts/controls.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { TryIt } from '../parts/try-it.tsx'
-import { AppName, Bar, Card, Empty, List, PHONE, Problem, useMedia, vars } from '../parts/ui.tsx'
+import { AppName, Bar, Button, Card, Empty, List, PHONE, Problem, useMedia, vars } from '../parts/ui.tsx'
 import { go, urlTo, urlWith } from '../route.ts'
 import { nearestOf, type ShownWindow, windowsOf } from '../windows.ts'
 
@@ -192,10 +191,7 @@ function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
             </option>
           ))}
         </select>
-        <button type="button" class="button" onClick={() => save('apps.csv', 'text/csv', csvOf(found))}>
-          <Icon name="download" />
-          CSV
-        </button>
+        <Button icon="download" text="CSV" onClick={() => save('apps.csv', 'text/csv', csvOf(found))} />
       </span>
     </div>
   )

@@ -8,7 +8,7 @@ import { capital, changeFor, meaningOf } from '../codes.ts'
 import { UUID, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { Copy, Field } from '../parts/controls.tsx'
-import { AppName, Card, Empty, Fact, Note, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
+import { AppName, Button, Card, Empty, Facts, Note, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
 import { go, urlTo } from '../route.ts'
 import { Stored } from './stored.tsx'
 
@@ -99,9 +99,7 @@ function Question({ inUrl, onAgain, problem, onProblem }: QuestionProps): JSX.El
         problem={problem}
         onText={setText}
       />
-      <button type="submit" class="button solid">
-        Find
-      </button>
+      <Button type="submit" kind="solid" text="Find" />
     </form>
   )
 }
@@ -155,43 +153,31 @@ function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element
       </Verdict>
       <Card title="The refusal">
         <div class="body stack">
-          <dl class="facts">
-            <Fact name="Answer">
-              <span class="row">
-                <Pill code={code} />
-                <code>{code}</code>
-              </span>
-            </Fact>
-            <Fact name="Message">
-              <code>{message}</code>
-            </Fact>
-            <Fact name="What was sent">
-              {shape && (
+          <Facts
+            of={{
+              Answer: (
+                <span class="row">
+                  <Pill code={code} />
+                  <code>{code}</code>
+                </span>
+              ),
+              Message: <code>{message}</code>,
+              'What was sent': shape && (
                 <>
                   {shape} <span class="dim">type and length only</span>
                 </>
-              )}
-            </Fact>
-            <Fact name="What to change">{changeFor(refusal, portal !== null)}</Fact>
-            <Fact name="It means">{meaningOf(code)}</Fact>
-            {portal === null && (
-              <Fact name="App">
-                <AppName id={app} href={app === null ? undefined : urlTo('/app', { id: app })} />
-              </Fact>
-            )}
-            <Fact name="SDK">{sdk}</Fact>
-            {portal === null && <Fact name="Node">{node}</Fact>}
-            <Fact name="Request">
-              <Copy text={id} />
-            </Fact>
-          </dl>
+              ),
+              'What to change': changeFor(refusal, portal !== null),
+              'It means': meaningOf(code),
+              App: portal === null && <AppName id={app} href={app === null ? undefined : urlTo('/app', { id: app })} />,
+              SDK: sdk,
+              Node: portal === null && node,
+              Request: <Copy text={id} />,
+            }}
+          />
           <span class="row wrap">
-            <a class="button" href={urlTo('/refused', { app: portal === null ? app : null, code })}>
-              All like this one
-            </a>
-            <a class="button bare" href={urlTo('/explain', { path, code })}>
-              Try a body in Explain
-            </a>
+            <Button href={urlTo('/refused', { app: portal === null ? app : null, code })} text="All like this one" />
+            <Button kind="bare" href={urlTo('/explain', { path, code })} text="Try a body in Explain" />
           </span>
         </div>
       </Card>
@@ -219,27 +205,28 @@ function Missing({ missing, query }: { missing: NotFound; query: URLSearchParams
       <Verdict more={`${capital(REASONS[reason])}.`}>Not found{goOn === null ? '' : ' so far'}.</Verdict>
       <Card title="Where we looked">
         <div class="body stack">
-          <dl class="facts">
-            <Fact name="Searched">{from && to && `${utc(from, 'date')} to ${utc(to, 'date')} UTC`}</Fact>
-            {reach !== undefined && (
-              <Fact name="The queue reaches back to">{reach === null ? 'not known' : `${utc(reach, 'date')} UTC`}</Fact>
-            )}
-            {reason === 'absent' && <Fact name="Possible reasons">{REASONS.absent}</Fact>}
-          </dl>
+          <Facts
+            of={{
+              Searched: from && to && `${utc(from, 'date')} to ${utc(to, 'date')} UTC`,
+              'The queue reaches back to':
+                reach !== undefined && (reach === null ? 'not known' : `${utc(reach, 'date')} UTC`),
+              'Possible reasons': reason === 'absent' && REASONS.absent,
+            }}
+          />
           <span class="row wrap">
             {goOn !== null && (
-              <a class="button solid" href={urlTo('/batch', { id, app, key, since, before: goOn })}>
-                Search further back
-              </a>
+              <Button
+                kind="solid"
+                href={urlTo('/batch', { id, app, key, since, before: goOn })}
+                text="Search further back"
+              />
             )}
-            {reason === 'narrowed' && (
-              <a class="button" href={urlTo('/batch', { id, app, key })}>
-                Search all of it
-              </a>
-            )}
-            <a class="button bare" href={urlTo('/refused', { app: portal === null ? app : null })}>
-              Was it refused?
-            </a>
+            {reason === 'narrowed' && <Button href={urlTo('/batch', { id, app, key })} text="Search all of it" />}
+            <Button
+              kind="bare"
+              href={urlTo('/refused', { app: portal === null ? app : null })}
+              text="Was it refused?"
+            />
           </span>
         </div>
       </Card>

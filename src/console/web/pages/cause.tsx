@@ -6,10 +6,9 @@ import { addressOf, capital, causeKey, changeFor, meaningOf, statusOf, titleOf, 
 import { count, many, percent, span, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { Copy, ShortId, save } from '../parts/controls.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Spark } from '../parts/plot.tsx'
 import { Rows } from '../parts/rows.tsx'
-import { Age, AppName, Back, Bar, Card, Empty, List, More, Pill, Stat, vars } from '../parts/ui.tsx'
+import { Age, AppName, Back, Bar, Button, Card, Empty, List, More, Pill, Stat, vars } from '../parts/ui.tsx'
 import { urlTo } from '../route.ts'
 
 const MAX_SDKS = 2
@@ -146,10 +145,13 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
             </span>
           </div>
           <Copy text={location.href} label="Copy link" icon="link" />
-          <button type="button" class="button small bare wide" disabled={refusals.length === 0} onClick={download}>
-            <Icon name="download" />
-            NDJSON
-          </button>
+          <Button
+            kind="small bare wide"
+            icon="download"
+            text="NDJSON"
+            disabled={refusals.length === 0}
+            onClick={download}
+          />
         </>
       }
     >
@@ -169,9 +171,7 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
           <p class="dim">{meaningOf(code)}</p>
           {path !== null && (
             <span>
-              <a class="button small" href={urlTo('/explain', { path, code })}>
-                Try a body in Explain
-              </a>
+              <Button kind="small" href={urlTo('/explain', { path, code })} text="Try a body in Explain" />
             </span>
           )}
         </div>

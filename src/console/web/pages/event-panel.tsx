@@ -8,9 +8,8 @@ import { useLive } from '../live.tsx'
 import { Json } from '../parts/code.tsx'
 import { Copy } from '../parts/controls.tsx'
 import { TypePill } from '../parts/event-row.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { useExample } from '../parts/try-it.tsx'
-import { Age, AppName, Back, Card, Fact, List, useMedia, vars, WIDE } from '../parts/ui.tsx'
+import { Age, AppName, Back, Button, Card, Facts, List, useMedia, vars, WIDE } from '../parts/ui.tsx'
 import { eventUrl, urlTo, urlWith } from '../route.ts'
 
 const SHOWN = 8
@@ -40,11 +39,7 @@ export function EventPanel({ line, lines, onClose }: EventPanelProps): JSX.Eleme
           <h2 class="cut grow" ref={heading} tabIndex={-1}>
             {memberText(event, 'name') || 'Without a name'}
           </h2>
-          {isWide && (
-            <button type="button" class="button small bare last" aria-label="Close" title="Close" onClick={onClose}>
-              <Icon name="close" />
-            </button>
-          )}
+          {isWide && <Button kind="small bare last" icon="close" aria-label="Close" title="Close" onClick={onClose} />}
           <Copy text={location.href} label="Copy link" icon="link" />
           <Copy text={JSON.stringify(event, null, 2)} label="Copy JSON" />
           <Copy text={curlOf(url, null, event)} label="Copy curl" />
@@ -67,33 +62,33 @@ function Origin({ line, lines }: { line: Line; lines: readonly Line[] }): JSX.El
   const session = memberText(event, 'session_id')
   const ofUser = lines.filter((one) => user !== '' && memberText(one.event, 'user_id') === user).length
   return (
-    <dl class="facts">
-      <Fact name="Received">
-        <Age at={line.received_at} ago />{' '}
-        <span class="dim">
-          {utc(line.received_at, 'ms')} UTC{line.node && `, at ${line.node}`}
-        </span>
-      </Fact>
-      {portal === null && (
-        <Fact name="App">
-          <AppName id={line.app_id} href={urlTo('/app', { id: line.app_id })} />
-        </Fact>
-      )}
-      <Fact name="Batch">
-        <Copy text={line.batch_id} /> <a href={eventUrl(line)}>Where is it?</a>
-      </Fact>
-      <Fact name="User">
-        {user !== '' && (
+    <Facts
+      of={{
+        Received: (
+          <>
+            <Age at={line.received_at} ago />{' '}
+            <span class="dim">
+              {utc(line.received_at, 'ms')} UTC{line.node && `, at ${line.node}`}
+            </span>
+          </>
+        ),
+        App: portal === null && <AppName id={line.app_id} href={urlTo('/app', { id: line.app_id })} />,
+        Batch: (
+          <>
+            <Copy text={line.batch_id} /> <a href={eventUrl(line)}>Where is it?</a>
+          </>
+        ),
+        User: user !== '' && (
           <>
             <a href={urlTo('/events', { user })}>{user}</a>{' '}
             {ofUser > 1 && <span class="dim">{count(ofUser)} in this list</span>}
           </>
-        )}
-      </Fact>
-      <Fact name="Session">{session !== '' && <Copy text={session} />}</Fact>
-      <Fact name="SDK">{line.sdk_version}</Fact>
-      <Fact name="Trace">{line.trace !== undefined && <Copy text={line.trace} />}</Fact>
-    </dl>
+        ),
+        Session: session !== '' && <Copy text={session} />,
+        SDK: line.sdk_version,
+        Trace: line.trace !== undefined && <Copy text={line.trace} />,
+      }}
+    />
   )
 }
 

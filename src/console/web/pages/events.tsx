@@ -13,7 +13,7 @@ import { UnderBatches } from '../parts/event-row.tsx'
 import { FilterBox, filterOf } from '../parts/filter.tsx'
 import { Icon } from '../parts/icons.tsx'
 import { FirstEvent } from '../parts/try-it.tsx'
-import { Card, Dot, Empty, Note, Problem, useMedia, vars, WIDE } from '../parts/ui.tsx'
+import { Button, Card, Dot, Empty, Note, Problem, useMedia, vars, WIDE } from '../parts/ui.tsx'
 import { go, urlTo, urlWith } from '../route.ts'
 import { type EventLines, useEventLines } from './event-lines.ts'
 import { EventPanel } from './event-panel.tsx'
@@ -142,10 +142,7 @@ function Come({ events, opened }: { events: EventLines; opened: string | null })
       </span>
       {fresh > 0 && (
         <div class="floating" style={isWide ? {} : { top: '56px' }}>
-          <button type="button" class="button small solid" onClick={showFresh}>
-            <Icon name="up" />
-            {count(fresh)} new
-          </button>
+          <Button kind="small solid" icon="up" text={`${count(fresh)} new`} onClick={showFresh} />
         </div>
       )}
       <UnderBatches
@@ -166,9 +163,7 @@ function NoEvents({ stored }: { stored: NewestEvents | null }): JSX.Element {
         <p>Two seconds of reading came back to {utc(stored.searched_back_to, 'date')} UTC: older ones may fit.</p>
       )}
       <p>The filter is applied before sampling, so an event of yours will be here.</p>
-      <a class="button" href="/events">
-        Show all events
-      </a>
+      <Button href="/events" text="Show all events" />
     </Empty>
   )
 }
@@ -212,12 +207,8 @@ function Opened({ opened, lines, onClose }: { opened: OpenedEvent; lines: readon
         <Empty icon="batch" title="This event is not held any more">
           <p>{opened.why ?? 'Its batch has left the queue, or the link was cut.'}</p>
           <span class="row">
-            <a class="button" href={urlTo('/batch', { id: opened.batchId })}>
-              Look for its batch
-            </a>
-            <button type="button" class="button bare" onClick={onClose}>
-              Close
-            </button>
+            <Button href={urlTo('/batch', { id: opened.batchId })} text="Look for its batch" />
+            <Button kind="bare" text="Close" onClick={onClose} />
           </span>
         </Empty>
       )}

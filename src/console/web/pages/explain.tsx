@@ -9,7 +9,7 @@ import { count, limitText, many } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { coloured } from '../parts/code.tsx'
 import { AS_TYPED, Tabs } from '../parts/controls.tsx'
-import { AppName, Bar, Card, Empty, List, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
+import { AppName, Bar, Button, Card, Empty, List, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
 import { urlTo } from '../route.ts'
 
 const MAX_BODY_BYTES = 524_288
@@ -87,12 +87,8 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
                   onPick={(view) => setMarked(view === 'marked')}
                 />
               )}
-              <button type="button" class="button small bare" onClick={() => file.current?.click()}>
-                Open a file
-              </button>
-              <button type="button" class="button small bare" onClick={() => setText(formatted(text))}>
-                Format
-              </button>
+              <Button kind="small bare" text="Open a file" onClick={() => file.current?.click()} />
+              <Button kind="small bare" text="Format" onClick={() => setText(formatted(text))} />
             </span>
           </header>
           <input
@@ -133,9 +129,7 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
               </div>
             )}
             <div class="row wrap">
-              <button type="submit" class="button solid">
-                Explain
-              </button>
+              <Button type="submit" kind="solid" text="Explain" />
               {portal === null && (
                 <span class="field" style={{ flex: '0 1 200px' }}>
                   <label for="app-key" class="dim">

@@ -6,7 +6,7 @@ import type { AppUsage, NewestEvents, Refusals } from '../api-types.ts'
 import { many, percent } from '../format.ts'
 import { stateOf, useLive } from '../live.tsx'
 import { Needs, TryIt } from '../parts/try-it.tsx'
-import { Card, Fact, Problem, Verdict, vars } from '../parts/ui.tsx'
+import { Card, Facts, Problem, Verdict, vars } from '../parts/ui.tsx'
 import { nearestOf, type ShownWindow, soldText, untilText, windowsOf } from '../windows.ts'
 import { sinceText } from './cause.tsx'
 import { Figures } from './usage.tsx'
@@ -81,17 +81,16 @@ function Plan({ app }: { app: AppUsage }): JSX.Element {
   const { nowMs } = useLive()
   return (
     <Card title="Your plan">
-      <dl class="facts body">
-        <Fact name="Plan">
-          {app.plan}, {app.subscription}
-        </Fact>
-        {windowsOf(app, nowMs).map((window) => (
-          <Fact key={window.name} name={`Events a ${window.name}`}>
-            {soldText(window)}
-          </Fact>
-        ))}
-        <Fact name="Batch">at most 100 events and 512 KiB</Fact>
-      </dl>
+      <Facts
+        class="body"
+        of={{
+          Plan: `${app.plan}, ${app.subscription}`,
+          ...Object.fromEntries(
+            windowsOf(app, nowMs).map((window) => [`Events a ${window.name}`, soldText(window)] as const),
+          ),
+          Batch: 'at most 100 events and 512 KiB',
+        }}
+      />
     </Card>
   )
 }

@@ -12,7 +12,7 @@ import { Tabs } from '../parts/controls.tsx'
 import { FilterBox, filterOf } from '../parts/filter.tsx'
 import { Plot, Swatch } from '../parts/plot.tsx'
 import { isAimedAt, Rows } from '../parts/rows.tsx'
-import { Card, Empty, List, PHONE, Problem, Stat, useMedia, vars, WIDE } from '../parts/ui.tsx'
+import { Button, Card, Empty, List, PHONE, Problem, Stat, useMedia, vars, WIDE } from '../parts/ui.tsx'
 import { go, urlTo, urlWith } from '../route.ts'
 import { said, useStream } from '../stream.ts'
 import { CausePanel, CauseRow, refusalsOf, sinceText } from './cause.tsx'
@@ -162,9 +162,7 @@ function NothingRefused({ isFiltered, since }: { isFiltered: boolean; since: str
     <Card>
       {isFiltered ? (
         <Empty icon="filter" title={`Nothing that fits was refused ${since}`}>
-          <a class="button" href="/refused">
-            Show all causes
-          </a>
+          <Button href="/refused" text="Show all causes" />
         </Empty>
       ) : (
         <Empty icon="check" title={`Nothing was refused ${since}`}>
@@ -244,9 +242,11 @@ function Causes({ groups, since, opened }: CausesProps): JSX.Element {
       </List>
       {shown.length < groups.length && (
         <footer>
-          <button type="button" class="button small" onClick={() => setShowsAll(true)}>
-            {many(groups.length - shown.length, 'more cause')}
-          </button>
+          <Button
+            kind="small"
+            text={many(groups.length - shown.length, 'more cause')}
+            onClick={() => setShowsAll(true)}
+          />
         </footer>
       )}
       <footer>

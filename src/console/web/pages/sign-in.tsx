@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask } from '../api.ts'
 import { Icon, Mark } from '../parts/icons.tsx'
-import { Verdict } from '../parts/ui.tsx'
+import { Button, Verdict } from '../parts/ui.tsx'
 
 const AS_TEXT = { type: 'text', autocomplete: 'current-password' } as const
 const AS_PASSWORD = { type: 'password', autocomplete: 'current-password' } as const
@@ -57,9 +57,7 @@ export function SignIn({ isPortal, onOpened }: { isPortal: boolean; onOpened: ()
               aria-describedby="token-help"
               aria-invalid={why !== null}
             />
-            <button type="button" class="button small bare" onClick={() => setIsShown(!isShown)}>
-              {isShown ? 'Hide' : 'Show'}
-            </button>
+            <Button kind="small bare" text={isShown ? 'Hide' : 'Show'} onClick={() => setIsShown(!isShown)} />
           </span>
           {why !== null && (
             <div class="row said fail t12" role="alert">
@@ -67,9 +65,7 @@ export function SignIn({ isPortal, onOpened }: { isPortal: boolean; onOpened: ()
               {why}
             </div>
           )}
-          <button type="submit" class="button solid" disabled={isAsking}>
-            Sign in
-          </button>
+          <Button type="submit" kind="solid" text="Sign in" disabled={isAsking} />
         </div>
       </form>
       <p id="token-help" class="t12 dim">
@@ -95,9 +91,7 @@ export function Unreachable({ why, onAgain }: { why: string; onAgain: () => void
       <div role="alert">
         <h1>{why}</h1>
       </div>
-      <button type="button" class="button" onClick={onAgain}>
-        Try again
-      </button>
+      <Button text="Try again" onClick={onAgain} />
     </main>
   )
 }

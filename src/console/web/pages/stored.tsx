@@ -9,7 +9,7 @@ import { useLive } from '../live.tsx'
 import { Json } from '../parts/code.tsx'
 import { Copy } from '../parts/controls.tsx'
 import { EventList, EventRow } from '../parts/event-row.tsx'
-import { AppName, Card, Fact, Time, Verdict, vars } from '../parts/ui.tsx'
+import { AppName, Card, Facts, Time, Verdict, vars } from '../parts/ui.tsx'
 import { urlTo, urlWith } from '../route.ts'
 
 /** The sentence above the line of time. */
@@ -48,20 +48,17 @@ export function Stored({ found, opened }: { found: Found; opened: string | null 
       <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
         <Events found={found} events={events} opened={opened} />
         <Card title="Record">
-          <dl class="facts body">
-            <Fact name="Batch">
-              <Copy text={found.batch_id} />
-            </Fact>
-            <Fact name="Key">{found.keyed && 'sent with an Idempotency-Key'}</Fact>
-            {portal === null && (
-              <Fact name="App">
-                <AppName id={found.app_id} href={urlTo('/app', { id: found.app_id })} />
-              </Fact>
-            )}
-            <Fact name="SDK">{found.sdk_version}</Fact>
-            <Fact name="Trace">{found.trace && <Copy text={found.trace} />}</Fact>
-            <Fact name="Place">{found.place && placeWords(found.place)}</Fact>
-          </dl>
+          <Facts
+            class="body"
+            of={{
+              Batch: <Copy text={found.batch_id} />,
+              Key: found.keyed && 'sent with an Idempotency-Key',
+              App: portal === null && <AppName id={found.app_id} href={urlTo('/app', { id: found.app_id })} />,
+              SDK: found.sdk_version,
+              Trace: found.trace && <Copy text={found.trace} />,
+              Place: found.place && placeWords(found.place),
+            }}
+          />
         </Card>
       </div>
     </>

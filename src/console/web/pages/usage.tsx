@@ -9,9 +9,8 @@ import { bytes, count, day, percent, rate } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { save } from '../parts/controls.tsx'
 import { EVENT_COLUMNS_PHONE, Preview, TypePill } from '../parts/event-row.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Plot } from '../parts/plot.tsx'
-import { Age, Bar, Card, Empty, List, More, vars } from '../parts/ui.tsx'
+import { Age, Bar, Button, Card, Empty, List, More, vars } from '../parts/ui.tsx'
 import { urlTo } from '../route.ts'
 import { useStream } from '../stream.ts'
 import { type ShownWindow, soldText, untilText, windowsOf } from '../windows.ts'
@@ -124,10 +123,7 @@ function LastDays({ path, resetsAt }: { path: string; resetsAt: string }): JSX.E
       side={
         <>
           <span class="t12 dim wide">events a day; the paler days are the month before</span>
-          <button type="button" class="button small" onClick={() => void download(path)}>
-            <Icon name="download" />
-            CSV
-          </button>
+          <Button kind="small" icon="download" text="CSV" onClick={() => void download(path)} />
         </>
       }
     >

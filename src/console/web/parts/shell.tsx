@@ -11,7 +11,7 @@ import { Dialog } from './dialog.tsx'
 import { Icon, Mark } from './icons.tsx'
 import { Palette } from './palette.tsx'
 import { useRowKeys } from './rows.tsx'
-import { Dot, hueOf, Note, vars } from './ui.tsx'
+import { Button, Dot, hueOf, Note, vars } from './ui.tsx'
 
 const G_MS = 1500
 const THEMES = ['system', 'light', 'dark'] as const
@@ -148,16 +148,8 @@ function Foot({ live, onLeave }: { live: Live; onLeave: (() => void) | null }): 
           Read key {portal.key.name}
         </span>
       )}
-      <button type="button" class="button small bare" onClick={setTheme}>
-        <Icon name="theme" />
-        Theme: {theme}
-      </button>
-      {onLeave !== null && (
-        <button type="button" class="button small bare" onClick={onLeave}>
-          <Icon name="leave" />
-          Sign out
-        </button>
-      )}
+      <Button kind="small bare" icon="theme" text={`Theme: ${theme}`} onClick={setTheme} />
+      {onLeave !== null && <Button kind="small bare" icon="leave" text="Sign out" onClick={onLeave} />}
       {portal !== null && <span class="row button small bare">Ingestion by sluice</span>}
     </div>
   )
@@ -193,9 +185,7 @@ function Top({ live, onFind, children }: { live: Live; onFind: () => void; child
       <time class="dim wide number" dateTime={time} title={exactly(time)}>
         {utc(live.nowMs, 'time')} UTC
       </time>
-      <button type="button" class="button bare narrow" aria-label="Find any id" onClick={onFind}>
-        <Icon name="find" />
-      </button>
+      <Button kind="bare narrow" icon="find" aria-label="Find any id" onClick={onFind} />
     </header>
   )
 }
@@ -214,9 +204,7 @@ function Lost(): JSX.Element | null {
         {connection.why} {now !== null && `What you see is from ${utc(now.time, 'time')} UTC.`}
       </p>
       <span class="dim">{leftSeconds === 0 ? 'Trying now' : `Next try in ${leftSeconds} s`}</span>
-      <button type="button" class="button small" onClick={tryNow}>
-        Try now
-      </button>
+      <Button kind="small" text="Try now" onClick={tryNow} />
     </Note>
   )
 }

@@ -8,7 +8,7 @@ import { curlOf } from '../event-text.ts'
 import { useLive } from '../live.tsx'
 import { coloured } from './code.tsx'
 import { Copy, Tabs } from './controls.tsx'
-import { Card, Dot, Empty, Fact, vars } from './ui.tsx'
+import { Card, Dot, Empty, Facts, vars } from './ui.tsx'
 
 const LANGUAGES = ['curl', 'TypeScript', 'Python'] as const
 type Language = (typeof LANGUAGES)[number]
@@ -114,12 +114,15 @@ export function TryIt(): JSX.Element {
 export function Needs(): JSX.Element {
   return (
     <Card title="What an event needs">
-      <dl class="facts body">
-        <Fact name="hashed_daily_id">Your user or device id, hashed with a salt that changes each day</Fact>
-        <Fact name="hashed_monthly_id">The same, with a salt that changes each month</Fact>
-        <Fact name="session_id">An id that you make when a visit starts</Fact>
-        <Fact name="context.os">Where it runs. A backend sends its own, such as Linux</Fact>
-      </dl>
+      <Facts
+        class="body"
+        of={{
+          hashed_daily_id: 'Your user or device id, hashed with a salt that changes each day',
+          hashed_monthly_id: 'The same, with a salt that changes each month',
+          session_id: 'An id that you make when a visit starts',
+          'context.os': 'Where it runs. A backend sends its own, such as Linux',
+        }}
+      />
     </Card>
   )
 }

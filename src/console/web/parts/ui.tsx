@@ -1,6 +1,6 @@
 // The primitives as components. Text is always set as text.
 
-import type { ComponentChildren, CSSProperties, JSX } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren, CSSProperties, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { meaningOf, statusOf, type Tone, toneOf } from '../codes.ts'
 import { age, exactly, hashOf, utc } from '../format.ts'
@@ -138,14 +138,19 @@ export function Time({ at, as = 'time' }: { at: string; as?: 'time' | 'ms' | 'da
   )
 }
 
-/** Of a list of facts; nothing where there is none. */
-export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element | null {
-  return children ? (
-    <>
-      <dt class="dim">{name}</dt>
-      <dd>{children}</dd>
-    </>
-  ) : null
+/** Names, and what they have; nothing of those that have nothing. */
+export function Facts({ of, class: name = '' }: { of: Readonly<Record<string, ComponentChildren>>; class?: string }) {
+  const known = Object.entries(of).filter(([, value]) => value)
+  return (
+    <dl class={`facts ${name}`}>
+      {known.map(([fact, value]) => [
+        <dt key={fact} class="dim">
+          {fact}
+        </dt>,
+        <dd key={`${fact}:`}>{value}</dd>,
+      ])}
+    </dl>
+  )
 }
 
 export function Stat({
@@ -197,13 +202,30 @@ export function More({ href, children }: { href: string; children: ComponentChil
   )
 }
 
+interface ButtonProps extends Omit<ButtonHTMLAttributes, 'icon'> {
+  readonly text?: ComponentChildren
+  readonly kind?: string
+  readonly icon?: IconName
+  /** Of a link that looks like a button. */
+  readonly href?: string
+}
+
+export function Button({ text, kind = '', icon, href, ...attributes }: ButtonProps): JSX.Element {
+  const content = [icon && <Icon key="icon" name={icon} />, text]
+  return href === undefined ? (
+    <button type="button" class={`button ${kind}`} {...attributes}>
+      {content}
+    </button>
+  ) : (
+    <a class={`button ${kind}`} href={href}>
+      {content}
+    </a>
+  )
+}
+
 /** From what is opened, where it stands in the place of its list. */
 export function Back({ label, onClose }: { label: string; onClose: () => void }): JSX.Element | null {
-  return useMedia(WIDE) ? null : (
-    <button type="button" class="button small bare" aria-label={label} onClick={onClose}>
-      <Icon name="back" />
-    </button>
-  )
+  return useMedia(WIDE) ? null : <Button kind="small bare" icon="back" aria-label={label} onClick={onClose} />
 }
 
 export function Empty({ icon, title, children }: { icon?: IconName; title: string; children?: ComponentChildren }) {

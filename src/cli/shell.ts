@@ -1,6 +1,7 @@
 // Shared by all commands: their streams, exit codes and flags.
 
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ParseArgsConfig, parseArgs, styleText } from 'node:util'
 import type { Clock } from '../lib/clock.ts'
@@ -116,4 +117,16 @@ export function showProgress({ stderr }: Pick<Shell, 'stderr'>, text: string): v
 export async function print(stream: NodeJS.WritableStream, text: string | Uint8Array): Promise<void> {
   if (stream.write(text)) return
   await new Promise<void>((resolve) => stream.once('drain', resolve))
+}
+
+/** Asked on stderr, so that stdout holds data alone. Whatever is not a yes is a no: also Ctrl-C, and the input's end. */
+export function isConfirmed(question: string, { stdin, stderr }: Pick<Shell, 'stdin' | 'stderr'>): Promise<boolean> {
+  const asker = createInterface({ input: stdin, output: stderr })
+  return new Promise((done) => {
+    asker.once('close', () => done(false))
+    asker.question(question, (answer) => {
+      done(/^y(es)?$/i.test(answer.trim()))
+      asker.close()
+    })
+  })
 }

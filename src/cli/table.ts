@@ -1,7 +1,7 @@
 // Text tables for terminals.
 
 import { escapedJson, printable } from '../lib/printable.ts'
-import type { Shell } from './shell.ts'
+import { print, type Shell } from './shell.ts'
 
 export { formatBytes, formatCount, formatSpan } from '../lib/format.ts'
 export { printable }
@@ -34,4 +34,9 @@ function widthOf(cell: string): number {
 /** JSON as it is for a pipe, byte for byte; for a terminal with the characters escaped that it would obey. */
 export function jsonFor({ terminal }: Pick<Shell, 'terminal'>, json: string): string {
   return terminal ? escapedJson(json) : json
+}
+
+/** What a command answers: with --json for machines. */
+export function answer(shell: Shell, asJson: boolean, value: object, text: () => string): Promise<void> {
+  return print(shell.stdout, asJson ? jsonFor(shell, `${JSON.stringify(value, null, 2)}\n`) : text())
 }

@@ -5,11 +5,11 @@ import type { AppRecord } from '../../apps/app-record.ts'
 import { readFileText, recordsIn, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
 import { describeMistakes } from '../../apps/file/apps-text.ts'
 import { orStartError, StartError } from '../../lib/errors.ts'
-import { checked, type Draft } from '../../records/app-draft.ts'
+import { checked } from '../../records/app-draft.ts'
 import type { AppRecords } from '../../records/app-records.ts'
 import { repeatedMembers } from '../../records/repeated-members.ts'
 import { EXIT, print, type Shell, say } from '../shell.ts'
-import { formatCount, jsonFor } from '../table.ts'
+import { answer, formatCount } from '../table.ts'
 
 const MAX_IDS_NAMED = 20
 
@@ -17,16 +17,12 @@ const MAX_IDS_NAMED = 20
 export async function exportApps(stored: AppRecords, file: string, shell: Shell): Promise<number> {
   const { records, complaints } = await stored.list()
   for (const complaint of complaints) await say(shell, `sluice apps: ${complaint}\n`)
-  if (file === '-') await print(shell.stdout, appsJson(records, shell))
+  if (file === '-') await answer(shell, true, { apps: records }, String)
   else {
     orStartError(() => writeAppRecords(file, records))
     await say(shell, `wrote ${formatCount(records.length)} app record${records.length === 1 ? '' : 's'} to ${file}\n`)
   }
   return complaints.length === 0 ? EXIT.ok : EXIT.failed
-}
-
-export function appsJson(records: readonly Draft[], shell: Pick<Shell, 'terminal'>): string {
-  return jsonFor(shell, `${JSON.stringify({ apps: records }, null, 2)}\n`)
 }
 
 export interface Import {

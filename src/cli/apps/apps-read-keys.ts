@@ -5,9 +5,8 @@ import { StartError } from '../../lib/errors.ts'
 import { changeOne, noSuchApp } from '../../records/app-draft.ts'
 import { readKeysOf, shownReadKey, withoutReadKey, withReadKey } from '../../records/app-keys.ts'
 import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
-import { formatTable, jsonFor } from '../table.ts'
-import { edit, withRecords } from './apps-edit.ts'
-import { lifetimeOf } from './apps-keys.ts'
+import { answer, formatTable } from '../table.ts'
+import { edit, lifetimeOf, withRecords } from './apps-edit.ts'
 import { readKeyProblemText, readKeyText, revokedText } from './apps-text.ts'
 
 export async function makeReadKey(args: readonly string[], shell: Shell): Promise<number> {
@@ -41,10 +40,7 @@ export async function listReadKeys(args: readonly string[], shell: Shell): Promi
   if (record === undefined) throw noSuchApp(positionals[0], records)
   const keys = readKeysOf(record).map(shownReadKey)
   const rows = keys.map((one) => [one.name, one.expires_at ?? 'never', one.last_used_at ?? 'never'])
-  const text = flags.json
-    ? jsonFor(shell, `${JSON.stringify({ read_keys: keys }, null, 2)}\n`)
-    : formatTable([['name', 'ends', 'last used'], ...rows])
-  await print(shell.stdout, text)
+  await answer(shell, flags.json, { read_keys: keys }, () => formatTable([['name', 'ends', 'last used'], ...rows]))
   return EXIT.ok
 }
 

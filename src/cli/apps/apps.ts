@@ -9,13 +9,11 @@ import { changeOne, type Draft, noSuchApp, withMembers } from '../../records/app
 import { freshKey, rotated, shownReadKey } from '../../records/app-keys.ts'
 import type { AppRecords } from '../../records/app-records.ts'
 import { readConfig } from '../../settings/config.ts'
-import { isConfirmed } from '../ask.ts'
-import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
-import { formatCount, formatTable } from '../table.ts'
+import { EXIT, isConfirmed, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
+import { answer, formatCount, formatTable } from '../table.ts'
 import { monthText } from '../windows.ts'
-import { edit, withRecords } from './apps-edit.ts'
-import { overlapOf } from './apps-keys.ts'
-import { appsJson, exportApps, importApps } from './apps-move.ts'
+import { edit, overlapOf, withRecords } from './apps-edit.ts'
+import { exportApps, importApps } from './apps-move.ts'
 import { listReadKeys, makeReadKey, revokeReadKey } from './apps-read-keys.ts'
 import { addedText, adoptedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
 
@@ -122,7 +120,7 @@ async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
   const { records, complaints } = await withRecords(shell, (stored) => stored.list())
   for (const complaint of complaints) await say(shell, `sluice apps: ${complaint}\n`)
-  await print(shell.stdout, flags.json ? appsJson(records.map(withoutHashes), shell) : formatApps(records))
+  await answer(shell, flags.json, { apps: records.map(withoutHashes) }, () => formatApps(records))
   return EXIT.ok
 }
 

@@ -11,9 +11,9 @@ import { type Explanation, explain, judgeBody, toJson, violationText } from '../
 import { errorCode, errorMessage, StartError } from '../../lib/errors.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { askAdmin, objectIn, textIn } from '../admin-api.ts'
-import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
+import { EXIT, paint, readFlags, type Shell } from '../shell.ts'
 import { withStores } from '../stores/usage-stores.ts'
-import { formatBytes, formatCount, formatTable, jsonFor, printable } from '../table.ts'
+import { answer, formatBytes, formatCount, formatTable, printable } from '../table.ts'
 import { toleranceText, windowsTable } from '../windows.ts'
 
 /** Without its answer the command goes on. */
@@ -64,10 +64,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
       stores: { ...stores, bytesOf },
     })
   })
-  await print(
-    shell.stdout,
-    flags.json ? jsonFor(shell, `${JSON.stringify(toJson(explanation), null, 2)}\n`) : format(explanation, shell),
-  )
+  await answer(shell, flags.json, toJson(explanation), () => format(explanation, shell))
   return explanation.outcome === 'accepted' ? EXIT.ok : EXIT.failed
 }
 

@@ -6,7 +6,7 @@ import type { ConsumerStateName } from '../../contract/admin/words.ts'
 import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
 import { findInQueue } from '../../inspect/find/find-in-queue.ts'
 import { findingJson, noteDamage, timeText } from '../../inspect/find/finding-json.ts'
-import { StartError } from '../../lib/errors.ts'
+import { errorMessage, StartError } from '../../lib/errors.ts'
 import { formatCount, formatSpan } from '../../lib/format.ts'
 import { describeFault } from '../../nats/connection.ts'
 import {
@@ -22,10 +22,10 @@ import { damageText } from '../../queue/journal/damage-text.ts'
 import type { Damage } from '../../queue/journal/segment-cursor.ts'
 import { journalDirectory, missingJournal } from '../../queue/journal/segments.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
+import { askForList } from '../admin-api.ts'
 import { eventLines, readParts } from '../record-lines.ts'
 import { EXIT, paint, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
 import { formatTable, jsonFor, printable } from '../table.ts'
-import { askForRefusal, refusalText } from './refusal.ts'
 
 const PROGRESS_MS = 1000
 /** How long an interrupted command waits for the queue. */
@@ -251,4 +251,33 @@ function adviceFor(finding: NotFound, question: Question, format: Format): strin
         ? 'All that the queue has was searched: the batch was refused, it never arrived, it has another app or key, or it was removed when it expired.'
         : `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored${config.spool === null ? '' : ', or in the spool of a node'}.`
   }
+}
+
+/** Its nodes wait half a second for each other. */
+const TIMEOUT_MS = 3000
+/** In this order, those that it has. The time and the code stand in the sentence above. */
+const SHOWN = ['reason', 'path', 'shape', 'origin', 'message', 'sdk_version', 'node'] as const
+
+type Refusal = Readonly<Record<string, unknown>>
+
+/** A sentence where none is known. */
+async function askForRefusal(config: Config, requestId: string): Promise<Refusal | string> {
+  try {
+    const path = `/api/refusals?request_id=${requestId}&limit=1`
+    const refusals = await askForList(config, path, 'refusals', AbortSignal.timeout(TIMEOUT_MS))
+    // A service of an earlier version answers with its newest one.
+    const known = refusals.map((one) => Object(one) as Refusal).find((one) => one['request_id'] === requestId)
+    return known ?? 'the running service knows no refusal with this id, of the newest ones that it keeps'
+  } catch (error) {
+    return `the service could not be asked whether it refused a request with this id: ${errorMessage(error)}`
+  }
+}
+
+export function refusalText(refusal: Refusal, shell: Pick<Shell, 'colour' | 'clock'>): string {
+  const text = (member: string): string => printable(String(refusal[member]))
+  const ago = formatSpan(Math.max(0, shell.clock() - Date.parse(text('time'))))
+  const app = refusal['app_id'] === null ? 'no known app' : `app ${text('app_id')}`
+  const verdict = paint('red', `Request ${text('request_id')} of ${app} was refused`, shell)
+  const rows = SHOWN.filter((member) => (refusal[member] ?? null) !== null).map((member) => [member, text(member)])
+  return `${verdict} at ${text('time')}, ${ago} ago: ${text('code')}.\n${formatTable(rows)}`
 }

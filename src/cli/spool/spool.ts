@@ -10,7 +10,7 @@ import { contentsText } from '../../queue/spool/open-spool.ts'
 import { readConfig } from '../../settings/config.ts'
 import { drainSpool } from '../../start/drain-spool.ts'
 import { EXIT, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
-import { formatCount, formatTable, jsonFor, printable } from '../table.ts'
+import { answer, formatCount, formatTable, printable } from '../table.ts'
 import { spoolPart, verifyParts } from '../verified-parts.ts'
 
 const LEAVE_MS = 10_000
@@ -57,36 +57,26 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 async function list(directory: string, inspection: SpoolInspection, json: boolean, shell: Shell): Promise<number> {
   const { unsent, apps, keptBatches, isDamaged } = inspection
   const inUse = await isLocked(directory)
-  if (json) {
-    const oldest_at = unsent.oldestAtMs === null ? null : new Date(unsent.oldestAtMs).toISOString()
-    const byApp = [...apps].map(([app_id, { batches, events }]) => ({ app_id, batches, events }))
-    const page = {
-      batches: unsent.batches,
-      bytes: unsent.bytes,
-      oldest_at,
-      kept_batches: keptBatches,
-      in_use: inUse,
-      damaged: isDamaged,
-      apps: byApp,
-    }
-    await print(shell.stdout, jsonFor(shell, `${JSON.stringify(page, null, 2)}\n`))
-    return EXIT.ok
+  const page = {
+    batches: unsent.batches,
+    bytes: unsent.bytes,
+    oldest_at: unsent.oldestAtMs === null ? null : new Date(unsent.oldestAtMs).toISOString(),
+    kept_batches: keptBatches,
+    in_use: inUse,
+    damaged: isDamaged,
+    apps: [...apps].map(([app_id, { batches, events }]) => ({ app_id, batches, events })),
   }
-  const rows = [...apps].toSorted(([, one], [, other]) => other.events - one.events)
-  const table = rows.map(([appId, { batches, events }]) => [appId, formatCount(batches), formatCount(events)])
-  const held = keptBatches > 0 && unsent.batches === 0 ? 'nothing left to send' : contentsText(unsent)
-  const kept = keptBatches === 0 ? '' : `; ${formatCount(keptBatches)} sent and kept until NATS has synced them`
-  const lines = [
-    `${printable(directory)}: ${held}${kept}`,
-    inUse
-      ? 'A node works in it, and sends it when NATS takes it.'
-      : `No node works in it${unsent.batches + keptBatches > 0 ? ': start one with this folder, or sluice spool drain' : ''}.`,
-    ...(isDamaged ? ['Some of it is damaged: sluice spool verify says what.'] : []),
-  ]
-  await print(
-    shell.stdout,
-    `${lines.join('\n')}\n${table.length === 0 ? '' : formatTable([['app', 'batches', 'events'], ...table])}`,
-  )
+  await answer(shell, json, page, () => {
+    const rows = page.apps.toSorted((one, other) => other.events - one.events)
+    const table = rows.map(({ app_id: app, batches, events }) => [app, formatCount(batches), formatCount(events)])
+    const held = keptBatches > 0 && unsent.batches === 0 ? 'nothing left to send' : contentsText(unsent)
+    const kept = keptBatches === 0 ? '' : `; ${formatCount(keptBatches)} sent and kept until NATS has synced them`
+    const toStart = unsent.batches + keptBatches > 0 ? ': start one with this folder, or sluice spool drain' : ''
+    const node = inUse ? 'A node works in it, and sends it when NATS takes it.' : `No node works in it${toStart}.`
+    const damaged = isDamaged ? 'Some of it is damaged: sluice spool verify says what.\n' : ''
+    const byApp = table.length === 0 ? '' : formatTable([['app', 'batches', 'events'], ...table])
+    return `${printable(directory)}: ${held}${kept}\n${node}\n${damaged}${byApp}`
+  })
   return EXIT.ok
 }
 

@@ -1,13 +1,16 @@
 // `sluice tail`: events as they become durable, one JSON object a line, an event as it was sent.
 
 import { type ReadQueueOptions, readQueue } from '../../inspect/find/queue-lines.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { StartError } from '../../lib/errors.ts'
 import { missingJournal } from '../../queue/journal/segments.ts'
+import { noSuchApp } from '../../records/app-draft.ts'
+import { withAppRecords } from '../../records/app-records.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { eventLines, readParts } from '../record-lines.ts'
 import { EXIT, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
 import { formatCount, jsonFor } from '../table.ts'
 import { printRefusals } from './refusals.ts'
-import { unknownApp } from './unknown-app.ts'
 
 const NEWLINE = Buffer.from('\n')
 /** In place of an app: refusals of no known app. */
@@ -93,6 +96,19 @@ async function printKnownApp(
   if (unknown !== null && follow) await say(shell, `sluice tail: ${unknown.message}\n`)
   const printed = await printAll()
   if (unknown !== null && printed === 0 && !follow) throw unknown
+}
+
+/** null: the app exists, or it cannot be known, since the records cannot be read or there are none. */
+async function unknownApp(config: Config, clock: Clock, appId: string): Promise<StartError | null> {
+  try {
+    const { records, complaints } = await withAppRecords(config, clock, (stored) => stored.list())
+    const isKnown = records.some((record) => record.app_id === appId)
+    // A record that cannot be used may be the app's.
+    return isKnown || records.length === 0 || complaints.length > 0 ? null : noSuchApp(appId, records)
+  } catch (error) {
+    if (error instanceof StartError) return null
+    throw error
+  }
 }
 
 type Wanted = Omit<ReadQueueOptions, 'onNotice'> & { readonly asStored: boolean }

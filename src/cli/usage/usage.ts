@@ -16,13 +16,13 @@ import {
   type WantedUsage,
 } from '../../inspect/usage-report.ts'
 import { StartError } from '../../lib/errors.ts'
-import { systemTimers } from '../../lib/timers.ts'
+import { systemTimers, type Timers } from '../../lib/timers.ts'
 import { noSuchApp } from '../../records/app-draft.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { askForList } from '../admin-api.ts'
-import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
+import { EXIT, readFlags, type Shell, say, UsageError } from '../shell.ts'
 import { type Stores, withStores } from '../stores/usage-stores.ts'
-import { formatBytes, formatCount, formatTable, jsonFor } from '../table.ts'
+import { answer, formatBytes, formatCount, formatTable } from '../table.ts'
 import { percentText, toleranceText, usedTexts, windowsTable } from '../windows.ts'
 
 const DEFAULT_TOP = 20
@@ -72,33 +72,32 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     json: { type: 'boolean', default: false },
   })
   const config = readConfig(shell.env)
-  const tell = (message: string): Promise<void> => say(shell, `sluice usage: ${message}\n`)
   if (flags.days !== undefined) {
     if (flags.top !== undefined) throw new UsageError('give --days or --top, not both')
     if (flags.csv && flags.json) throw new UsageError('give --csv or --json, not both')
     const days = daysOf(flags.days)
-    const byDay = await withStores(config, shell.clock, (stores) => readByDay(stores, flags.app, days, tell))
-    await print(
-      shell.stdout,
-      flags.csv ? usageByDayCsv(byDay) : flags.json ? jsonFor(shell, jsonText(byDay)) : formatByDay(byDay),
-    )
+    const byDay = await readCounters(config, shell, flags.app, async (stores, apps, timers) => {
+      const asked = apps.filter((app) => flags.app === undefined || app.appId === flags.app)
+      const how = { days, isOfOne: flags.app !== undefined }
+      return usageByDay(asked, await stores.daysAt(timers.nowMs()), how, timers)
+    })
+    await answer(shell, flags.json, byDay, () => (flags.csv ? usageByDayCsv(byDay) : formatByDay(byDay)))
     return EXIT.ok
   }
   if (flags.csv) throw new UsageError('--csv: give --days too')
   const wanted = wantedOf(flags)
-  const report = await withStores(config, shell.clock, (stores) => readReport(stores, wanted, tell))
+  const report = await readCounters(config, shell, flags.app, async (stores, apps, timers) =>
+    usageReport(apps, await stores.usagesAt(timers.nowMs()), wanted, timers),
+  )
   const seen = await readSeen(config, wanted).catch(async (error: unknown) => {
     if (!(error instanceof StartError)) throw error
-    await tell(`the last hour is not known: ${error.message}`)
+    await say(shell, `sluice usage: the last hour is not known: ${error.message}\n`)
     return new Map<string, Seen>()
   })
   const seenOf: SeenOf = (appId) => seen.get(appId) ?? NOT_SEEN
-  const text = flags.json
-    ? jsonFor(shell, jsonText(usageReportJson(report, seenOf)))
-    : 'appId' in wanted
-      ? formatApp(report.apps[0], seenOf)
-      : formatReport(report, seenOf)
-  await print(shell.stdout, text)
+  await answer(shell, flags.json, usageReportJson(report, seenOf), () =>
+    'appId' in wanted ? formatApp(report.apps[0], seenOf) : formatReport(report, seenOf),
+  )
   return EXIT.ok
 }
 
@@ -117,51 +116,27 @@ function daysOf(text: string): number {
   throw new UsageError(`--days: must be a whole number from 1 to ${MAX_USAGE_DAYS}`)
 }
 
-function jsonText(value: object): string {
-  return `${JSON.stringify(value, null, 2)}\n`
-}
-
-/** Throws a StartError where the app does not exist. */
-async function readByDay(
-  stores: Stores,
+/** What the counters say at one moment. Throws a StartError where the app does not exist. */
+async function readCounters<T>(
+  config: Config,
+  shell: Shell,
   appId: string | undefined,
-  days: number,
-  tell: (message: string) => Promise<void>,
-): Promise<UsageByDay> {
-  const { apps, complaints } = await stores.all()
-  for (const complaint of complaints) await tell(complaint)
-  const asked = appId === undefined ? apps : apps.filter((app) => app.appId === appId)
-  if (appId !== undefined && asked.length === 0) throw noApp(appId, apps)
-  const nowMs = await stores.now()
-  const how = { days, isOfOne: appId !== undefined }
-  const report = await usageByDay(asked, await stores.daysAt(nowMs), how, { ...systemTimers, nowMs: () => nowMs })
-  if (report === 'away') throw new StartError('the counters cannot be read now')
-  return report
-}
-
-function noApp(appId: string, apps: readonly App[]): StartError {
-  return noSuchApp(
-    appId,
-    apps.map((app) => ({ app_id: app.appId })),
-  )
-}
-
-/** Throws a StartError where the app does not exist. */
-async function readReport(
-  stores: Stores,
-  wanted: WantedUsage,
-  tell: (message: string) => Promise<void>,
-): Promise<UsageReport> {
-  const { apps, complaints } = await stores.all()
-  for (const complaint of complaints) await tell(complaint)
-  const nowMs = await stores.now()
-  const timers = { ...systemTimers, nowMs: () => nowMs }
-  const report = await usageReport(apps, await stores.usagesAt(nowMs), wanted, timers)
-  if (report === 'away') throw new StartError('the counters cannot be read now')
-  if ('appId' in wanted && report.apps.length === 0) {
-    throw noApp(wanted.appId, apps)
-  }
-  return report
+  read: (stores: Stores, apps: readonly App[], timers: Timers) => Promise<T | 'away'>,
+): Promise<T> {
+  return await withStores(config, shell.clock, async (stores) => {
+    const { apps, complaints } = await stores.all()
+    for (const complaint of complaints) await say(shell, `sluice usage: ${complaint}\n`)
+    if (appId !== undefined && !apps.some((app) => app.appId === appId)) {
+      throw noSuchApp(
+        appId,
+        apps.map((app) => ({ app_id: app.appId })),
+      )
+    }
+    const nowMs = await stores.now()
+    const report = await read(stores, apps, { ...systemTimers, nowMs: () => nowMs })
+    if (report === 'away') throw new StartError('the counters cannot be read now')
+    return report
+  })
 }
 
 /** Throws a StartError where the service cannot be asked. */

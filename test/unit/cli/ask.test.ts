@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { isConfirmed } from '../../../src/cli/ask.ts'
+import { isConfirmed } from '../../../src/cli/shell.ts'
 
 async function answered(input: string): Promise<{ confirmed: boolean; shown: string }> {
   const stdin = new PassThrough()

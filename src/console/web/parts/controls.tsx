@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Icon, type IconName } from './icons.tsx'
-import { Button, vars } from './ui.tsx'
+import { vars } from './ui.tsx'
 
 const SAID_MS = 2000
 
@@ -51,14 +51,11 @@ export function Copy({ text, label, icon = 'copy', children }: CopyProps): JSX.E
       {status}
     </button>
   ) : (
-    <Button
-      kind="small bare"
-      icon={said === '' ? icon : 'check'}
-      text={`${icon === 'copy' && (said === '' ? label.replace(/^Copy (?=JSON|curl|SLUICE)/, '') : said)} ${status}`}
-      aria-label={label}
-      title={label}
-      onClick={run}
-    />
+    <button type="button" class="button small bare" aria-label={label} title={label} onClick={run}>
+      <Icon name={said === '' ? icon : 'check'} />
+      {icon === 'copy' && (said === '' ? label.replace(/^Copy (?=JSON|curl|SLUICE)/, '') : said)}
+      {status}
+    </button>
   )
 }
 

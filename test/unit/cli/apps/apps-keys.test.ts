@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { overlapOf } from '../../../../src/cli/apps/apps-keys.ts'
+import { overlapOf } from '../../../../src/cli/apps/apps-edit.ts'
 import { rotated } from '../../../../src/records/app-keys.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)

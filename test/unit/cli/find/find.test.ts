@@ -1,8 +1,7 @@
 // What `sluice find` prints.
 
 import { expect, test } from 'vitest'
-import { formatFinding, progressText } from '../../../../src/cli/find/find.ts'
-import { refusalText } from '../../../../src/cli/find/refusal.ts'
+import { formatFinding, progressText, refusalText } from '../../../../src/cli/find/find.ts'
 import type { NotFoundReason } from '../../../../src/contract/admin/words.ts'
 import { readRecord } from '../../../../src/contract/record/record-members.ts'
 import type { Finding, StreamPlace } from '../../../../src/queue/find/finding.ts'

@@ -11,30 +11,26 @@ import { readRedisTime } from '../../redis/time.ts'
 import type { Config } from '../../settings/config.ts'
 import type { Stores } from './usage-stores.ts'
 
-export async function withSharedStores<T>(
+export function withSharedStores<T>(
   config: Config,
-  { redis, clock }: { readonly redis: NonNullable<Config['redis']>; readonly clock: Clock },
+  { redis: access, clock }: { readonly redis: NonNullable<Config['redis']>; readonly clock: Clock },
   use: (stores: Stores) => Promise<T>,
 ): Promise<T> {
-  return await withAppRecords(config, clock, (records) =>
-    withRedis(redis, (opened) => use(sharedStores(opened, records, config))),
-  )
-}
-
-function sharedStores(redis: CommandRedis, records: AppRecords, { partitions, nats }: Config): Stores {
-  return {
+  const { partitions, nats } = config
+  const storesOf = (redis: CommandRedis, records: AppRecords): Stores => ({
     // The windows follow the clock of Redis, from which this machine's may differ.
     now: () => redis.ask(readRedisTime),
     findApp: (appKey) => records.find(appKey),
     usageOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
-    queueRefusal: (bodyBytes) => (nats === null ? Promise.resolve(null) : streamRefusal(nats, bodyBytes)),
+    queueRefusal: async (bodyBytes) => (nats === null ? null : streamRefusal(nats, bodyBytes)),
     all: async () => {
       const { records: valid, complaints } = await records.list()
       return { apps: appsOf(valid), complaints }
     },
     usagesAt: async (nowMs) => (apps) => redis.ask((link) => readUsages(link, apps, { partitions, nowMs })),
     daysAt: async () => (apps) => redis.ask((link) => readDays(link, apps, partitions)),
-  }
+  })
+  return withAppRecords(config, clock, (records) => withRedis(access, (redis) => use(storesOf(redis, records))))
 }
 
 /** What cannot be seen from here, such as whether the nodes reach NATS, is not guessed. */

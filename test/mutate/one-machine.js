@@ -14,6 +14,7 @@ const DAMAGE = 'test/unit/queue/journal/damage.test.ts'
 const DIRECT = 'test/unit/queue/journal/direct-writes.test.ts'
 const LIMITER = 'test/unit/limits/own/memory-limiter.test.ts'
 const LIMITER_PROPERTY = 'test/unit/limits/own/memory-limiter.property.test.ts'
+const ADMISSION_CONTRACT = 'test/integration/admission-contract.test.ts'
 const KEYS = 'test/unit/keys/memory-deduplicator.test.ts'
 const SEGMENTS_FILE = 'queue/journal/segments.ts'
 const SNAPSHOT_FILE = 'queue/journal/snapshot.ts'
@@ -173,7 +174,7 @@ export const ONE_MACHINE = [
     file: LIMITER_FILE,
     find: '    if (events > 0) this.#endFlight(app, events, takenAtMs, events)',
     replace: '    if (events > 0) this.#endFlight(app, events, takenAtMs, 0)',
-    tests: [LIMITER],
+    tests: [LIMITER_PROPERTY],
   },
   {
     name: 'j18',
@@ -181,7 +182,7 @@ export const ONE_MACHINE = [
     file: 'limits/own/window-counts.ts',
     find: '  return count.startMs <= timeMs && timeMs < count.endMs',
     replace: '  return timeMs < count.endMs',
-    tests: [LIMITER, LIMITER_PROPERTY],
+    tests: [LIMITER_PROPERTY],
   },
   {
     name: 'j19',
@@ -189,7 +190,7 @@ export const ONE_MACHINE = [
     file: 'limits/limiter.ts',
     find: 'dayUsed + events > app.eventsPerDay',
     replace: 'dayUsed >= app.eventsPerDay',
-    tests: [LIMITER],
+    tests: [ADMISSION_CONTRACT],
   },
   {
     name: 'j20',
@@ -197,7 +198,7 @@ export const ONE_MACHINE = [
     file: LIMITER_FILE,
     find: '      if (sameDay) counts.day.used = dayUsed',
     replace: '      counts.day.used = sameDay ? dayUsed : dayUsed',
-    tests: [LIMITER],
+    tests: [LIMITER_PROPERTY],
   },
   {
     name: 'j21',

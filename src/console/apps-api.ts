@@ -22,7 +22,7 @@ import {
   withKeys,
 } from './app-bodies.ts'
 import { AppEdits, type AppEditsOptions, type Caller, type Change, NOT_THERE } from './app-edits.ts'
-import { daysAnswer, wantsCsv } from './portal.ts'
+import { daysAnswer } from './portal.ts'
 
 const PATH = /^\/api\/apps\/([A-Za-z0-9_-]{1,64})(?:\/(rotate|usage|read-keys)(?:\/([A-Za-z0-9_-]{1,64}))?)?$/
 const DEFAULT_OVERLAP = '30d'
@@ -151,12 +151,8 @@ export class AppsApi {
   async #usage({ appId, request }: Asked): Promise<Answer> {
     const { inspection } = this.#options
     const scope = { appId, isOperator: true }
-    const days = new URLSearchParams(request.query).get('days')
-    const isCsv = wantsCsv(request)
-    if (days === null && !isCsv) return jsonTextAnswer(await inspection.answer({ name: 'apps', scope, query: '' }))
-    const query = days === null ? '' : `days=${encodeURIComponent(days)}`
-    const answer = await inspection.answer({ name: 'days', scope, query })
-    return answer.status === 200 ? daysAnswer(answer.json, isCsv) : jsonTextAnswer(answer)
+    const byDay = await daysAnswer(inspection, scope, request, jsonTextAnswer)
+    return byDay ?? jsonTextAnswer(await inspection.answer({ name: 'apps', scope, query: '' }))
   }
 
   async #readKeys({ appId }: Asked): Promise<Answer> {

@@ -4,7 +4,6 @@
 import type { UsageByDay } from '../contract/admin/apps.ts'
 import type { PortalSession } from '../contract/admin/portal.ts'
 import type { PortalProblem } from '../contract/admin/problems.ts'
-import { MAX_BODY_BYTES } from '../contract/bounds.ts'
 import {
   type AdminRequest,
   type Answer,
@@ -15,15 +14,17 @@ import {
   portalProblem,
   type Reply,
 } from '../http/admin-routes.ts'
-import type { Inspection, QuestionName, StreamName } from '../inspect/inspection.ts'
+import type { Inspection } from '../inspect/inspection.ts'
+import type { Answer as Told } from '../inspect/question.ts'
 import type { Scope } from '../inspect/scope.ts'
 import { usageByDayCsv } from '../inspect/usage-days.ts'
 import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
 import type { Timers } from '../lib/timers.ts'
+import { Access, type AccessOptions, type Denied } from './access.ts'
 import { type Pages, PORTAL_VIEWS } from './pages.ts'
-import { type NoReader, PortalAccess, type PortalAccessOptions, type Reader } from './portal-access.ts'
 import { MAX_PORTAL_STREAMS, PortalBounds } from './portal-bounds.ts'
-import { batchIdIn, MAX_SESSION_BYTES, NO_TOKEN, noContent, tokenIn } from './session-body.ts'
+import { type Reader, ReadKeys } from './readers.ts'
+import { type Asked, handlerOf, type Methods, noContent, routesOf, SESSION_PATH, tokenIn } from './routes.ts'
 import { Watchers } from './watchers.ts'
 
 /** Beyond the budget of reading. */
@@ -32,22 +33,17 @@ interface InquiryRefusal {
   readonly retry_after_seconds: number
 }
 
-const SESSION_PATH = '/api/session'
-
 /** One that was revoked or has ended gets the same answer. */
 const KEY_UNKNOWN = 'this read key is not known, or not yet: a new one holds within a second or so'
 
-interface Asked {
-  readonly request: AdminRequest
-  readonly query: URLSearchParams
-  readonly reader: Reader
-  readonly scope: Scope
-}
+/** Of a request: each session may cost a signature of the slow kind. */
+const MOST_SESSIONS = 2
 
-type Handler = (asked: Asked) => Reply | Promise<Reply>
-type Methods = Readonly<Record<string, Handler>>
-
-export interface PortalOptions extends Omit<PortalAccessOptions, 'nowMs'> {
+export interface PortalOptions extends Pick<AccessOptions, 'ended'> {
+  /** null: none; then the portal is on a loopback address. */
+  readonly origin: string | null
+  /** null: they are not open yet. */
+  readonly apps: ConstructorParameters<typeof ReadKeys>[0]
   readonly pages: Pages
   readonly inspection: Inspection
   readonly trustedProxies: AddressRanges
@@ -59,30 +55,46 @@ export interface PortalOptions extends Omit<PortalAccessOptions, 'nowMs'> {
 
 export class Portal {
   readonly #options: PortalOptions
-  readonly #access: PortalAccess
+  readonly #keys: ReadKeys
+  readonly #access: Access<Reader>
   readonly #bounds: PortalBounds
   readonly #watchers: Watchers
-  readonly #paths: ReadonlyMap<string, Methods>
+  readonly #methods: (path: string) => Methods<Reader> | undefined
 
   constructor(options: PortalOptions) {
-    const { timers } = options
+    const { timers, origin, ended, apps, inspection } = options
+    const nowMs = (): number => timers.nowMs()
     this.#options = options
-    this.#access = new PortalAccess({ ...options, nowMs: () => timers.nowMs() })
+    this.#keys = new ReadKeys(apps, nowMs)
+    const cookie = { cookie: 'sluice_portal', readsBothNames: false, mostSessions: MOST_SESSIONS }
+    const hosts = origin === null ? [null] : []
+    this.#access = new Access({ ...cookie, origin, hosts, ended, nowMs }, this.#keys)
     this.#bounds = new PortalBounds(() => timers.monotonicMs())
-    this.#watchers = new Watchers(timers, MAX_PORTAL_STREAMS)
-    const paths: Readonly<Record<string, Methods>> = {
-      [SESSION_PATH]: { GET: (asked) => this.#session(asked), DELETE: ({ request }) => this.#signOut(request) },
-      '/api/usage': { GET: (asked) => this.#usage(asked) },
-      '/api/alerts': this.#question('alerts', ['since', 'after', 'limit']),
-      '/api/alerts/stream': this.#stream('alerts', []),
-      '/api/events': this.#question('events', ['type', 'name', 'user', 'limit']),
-      '/api/events/stream': this.#stream('events', ['type', 'name', 'user']),
-      '/api/refusals': this.#question('refusals', ['code', 'limit', 'request_id']),
-      '/api/refusals/stream': this.#stream('refusals', ['code', 'from_start']),
-      '/api/batches': { GET: (asked) => this.#batch(asked, null) },
-      '/api/explain': { POST: (asked) => this.#explain(asked) },
-    }
-    this.#paths = new Map(Object.entries(paths))
+    this.#watchers = new Watchers(timers, MAX_PORTAL_STREAMS, () => portalProblem('busy'))
+    const shared = routesOf<Reader>({
+      isPortal: true,
+      inspection,
+      watchers: this.#watchers,
+      answerOf: (told) => this.#answerOf(told),
+      body: async (request, mostBytes, { key }) => {
+        const body = await request.body(mostBytes, key.hash)
+        return Buffer.isBuffer(body) || body.status === 413 ? body : portalProblem('busy')
+      },
+      searchRefusal: ({ key }) => {
+        const seconds = this.#bounds.search(key.hash)
+        return seconds > 0 ? beyond('too_many_searches', seconds) : null
+      },
+      takeStream: ({ key }) => {
+        const end = this.#bounds.stream(key.hash)
+        return typeof end === 'number' ? beyond('too_many_streams', end) : end
+      },
+      isStillOpen: (asked) => this.#isStillOpen(asked),
+    })
+    const own = new Map<string, Methods<Reader>>([
+      [SESSION_PATH, { GET: (asked) => this.#session(asked), DELETE: ({ request }) => this.#signOut(request) }],
+      ['/api/usage', { GET: (asked) => this.#usage(asked) }],
+    ])
+    this.#methods = (path) => own.get(path) ?? shared(path)
   }
 
   /** Never rejects, and no error says anything of the service. */
@@ -103,31 +115,26 @@ export class Portal {
       if (this.#access.isForeign(headers) && path.startsWith('/assets/')) return portalProblem('foreign_origin')
       return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
     }
-    const methods = this.#paths.get(path) ?? this.#batchMethods(path)
+    const methods = this.#methods(path)
     if (methods === undefined) return portalProblem('not_found')
-    if (path === SESSION_PATH && method === 'POST') return await this.#signIn(request)
-    const { trustedProxies } = this.#options
-    const address = clientAddress(request.address, headers['x-forwarded-for']?.toString(), trustedProxies)
+    const address = clientAddress(request.address, headers['x-forwarded-for']?.toString(), this.#options.trustedProxies)
+    if (path === SESSION_PATH && method === 'POST') return await this.#signIn(request, address)
     const reader = this.#access.read(headers, address)
     if (typeof reader === 'string') return this.#refusal(reader)
     if (this.#access.isForeign(headers)) return portalProblem('foreign_origin')
-    const known = method === 'HEAD' ? 'GET' : method
-    const handler = Object.hasOwn(methods, known) ? methods[known] : undefined
-    if (handler === undefined) {
-      const names = Object.keys(methods)
-      return methodProblem(path === SESSION_PATH ? [...names, 'POST'] : names)
-    }
+    const handler = handlerOf(request, methods, path === SESSION_PATH ? ['POST'] : [])
+    if (typeof handler !== 'function') return handler
     const seconds = this.#bounds.request(reader.key.hash)
     if (seconds > 0) return beyond('too_many_requests', seconds)
     this.#options.onUse(reader)
     const query = new URLSearchParams(request.query)
-    return await handler({ request, query, reader, scope: { appId: reader.app.appId } })
+    return await handler({ request, query, who: reader, scope: { appId: reader.app.appId } })
   }
 
-  async #refusal(why: NoReader): Promise<Answer> {
-    if (why === 'no key') return portalProblem('key_wanted')
-    if (why === 'unknown key') return portalProblem('key_wanted', KEY_UNKNOWN)
-    return why === 'away' ? await this.#unavailable() : portalProblem('too_many_tries')
+  async #refusal(why: Denied): Promise<Answer> {
+    if (why === 'none') return portalProblem('key_wanted')
+    if (why === 'unknown') return portalProblem('key_wanted', KEY_UNKNOWN)
+    return why === 'away' ? await this.#unavailable() : portalProblem(why)
   }
 
   /** All that is said of an outage. */
@@ -137,16 +144,13 @@ export class Portal {
     return portalProblem('unavailable', `${what}: try again in a moment`, { 'Retry-After': '2' })
   }
 
-  async #signIn(request: AdminRequest): Promise<Answer> {
+  async #signIn(request: AdminRequest, address: string): Promise<Answer> {
     if (this.#access.isForeign(request.headers)) return portalProblem('foreign_origin')
-    const body = await request.body(MAX_SESSION_BYTES)
-    if (!Buffer.isBuffer(body)) return body
-    const key = tokenIn(body)
-    if (key === null) return portalProblem('bad_request', NO_TOKEN)
-    const forwarded = request.headers['x-forwarded-for']?.toString()
-    const opened = this.#access.open(key, clientAddress(request.address, forwarded, this.#options.trustedProxies))
+    const key = await tokenIn(request)
+    if (typeof key !== 'string') return key
+    const opened = this.#access.open(key, address)
     if (typeof opened === 'string') return await this.#refusal(opened)
-    const seconds = this.#bounds.request(opened.hash)
+    const seconds = this.#bounds.request(opened.who.key.hash)
     if (seconds > 0) return beyond('too_many_requests', seconds)
     return noContent({ 'Set-Cookie': opened.cookie })
   }
@@ -155,7 +159,7 @@ export class Portal {
     return noContent({ 'Set-Cookie': this.#access.signOut(headers) })
   }
 
-  async #session({ reader: { app, key } }: Asked): Promise<Answer> {
+  async #session({ who: { app, key } }: Asked<Reader>): Promise<Answer> {
     const session: PortalSession = {
       app: { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
       key: { name: key.name, expires_at: key.endsAtMs === null ? null : new Date(key.endsAtMs).toISOString() },
@@ -164,13 +168,10 @@ export class Portal {
     return jsonAnswer(session)
   }
 
-  async #usage({ scope, query, request }: Asked): Promise<Answer> {
+  async #usage({ scope, request }: Asked<Reader>): Promise<Answer> {
     const { inspection } = this.#options
-    const isCsv = wantsCsv(request)
-    if (isCsv || query.has('days')) {
-      const days = await inspection.answer({ name: 'days', scope, query: only(query, ['days']) })
-      return days.status === 200 ? daysAnswer(days.json, isCsv) : await this.#answerOf(days)
-    }
+    const byDay = await daysAnswer(inspection, scope, request, (told) => this.#answerOf(told))
+    if (byDay !== null) return byDay
     const [{ status, json }, degraded_since] = await Promise.all([
       inspection.answer({ name: 'apps', scope, query: '' }),
       inspection.degradedSince(),
@@ -179,63 +180,15 @@ export class Portal {
     return jsonAnswer({ ...JSON.parse(json), degraded_since })
   }
 
-  /** `members`: of the query. Others are not looked at. */
-  #question(name: QuestionName, members: readonly string[]): Methods {
-    return {
-      GET: async ({ scope, query }) =>
-        await this.#answerOf(await this.#options.inspection.answer({ name, scope, query: only(query, members) })),
-    }
-  }
-
-  #batchMethods(path: string): Methods | undefined {
-    const id = batchIdIn(path)
-    return id === undefined ? undefined : { GET: (asked) => this.#batch(asked, id) }
-  }
-
-  async #batch({ scope, query, reader }: Asked, id: string | null): Promise<Answer> {
-    const seconds = this.#bounds.search(reader.key.hash)
-    if (seconds > 0) return beyond('too_many_searches', seconds)
-    const members = only(query, id === null ? ['key', 'since', 'before', 'events'] : ['since', 'before', 'events'])
-    const asked = id === null ? members : `${members}&id=${encodeURIComponent(id)}`
-    return await this.#answerOf(await this.#options.inspection.answer({ name: 'batch', scope, query: asked }))
-  }
-
-  async #explain({ scope, request, reader }: Asked): Promise<Answer> {
-    const body = await request.body(MAX_BODY_BYTES, reader.key.hash)
-    if (!Buffer.isBuffer(body)) return body.status === 413 ? body : portalProblem('busy')
-    return await this.#answerOf(await this.#options.inspection.answer({ name: 'explain', scope, query: '', body }))
-  }
-
-  #stream(name: StreamName, members: readonly string[]): Methods {
-    return {
-      GET: ({ request, query, scope, reader }) => {
-        const lastId = request.headers['last-event-id']?.toString()
-        const begin = this.#options.inspection.watch(scope, name, new URLSearchParams(only(query, members)), lastId)
-        if (typeof begin === 'string') return portalProblem('bad_request', begin)
-        if (request.method === 'HEAD') return portalProblem('method_not_allowed')
-        const end = this.#bounds.stream(reader.key.hash)
-        if (typeof end === 'number') return beyond('too_many_streams', end)
-        return (sink) => {
-          const opened = this.#watchers.open(sink, begin, () => this.#isStillOpen(request, reader))
-          if (typeof opened === 'function')
-            return () => {
-              end()
-              opened()
-            }
-          end()
-          return portalProblem('busy')
-        }
-      },
-    }
-  }
-
   /** A key that was revoked, or has ended, ends its streams too; and so does a session that was signed out. */
-  #isStillOpen({ headers }: AdminRequest, { app, key }: Reader): boolean {
-    return this.#access.isValid(key.hash, app.appId) && !this.#access.isSignedOut(headers)
+  #isStillOpen({ request: { headers }, who: { app, key } }: Asked<Reader>): boolean {
+    const found = this.#keys.byHash(key.hash)
+    const isOfApp = typeof found === 'object' ? found.app.appId === app.appId : found === 'away'
+    return isOfApp && this.#access.isStillShown(headers)
   }
 
   /** What went wrong inside is not said. */
-  async #answerOf({ status, json }: { status: number; json: string }): Promise<Answer> {
+  async #answerOf({ status, json }: Told): Promise<Answer> {
     if (status === 429) {
       const { message, retry_after_seconds: seconds } = JSON.parse(json) as InquiryRefusal
       return beyond('too_many_searches', seconds, message)
@@ -251,27 +204,25 @@ export class Portal {
   }
 }
 
-/** By day, as a script of the operators gets it too. */
-export function daysAnswer(json: string, isCsv: boolean): Answer {
-  if (!isCsv) return jsonTextAnswer({ status: 200, json })
-  return answered(200, 'text/csv; charset=utf-8', usageByDayCsv(JSON.parse(json) as UsageByDay), {
+/** Usage by day, where that is asked for; null: it is not. A script of the operators gets it too. */
+export async function daysAnswer(
+  inspection: Inspection,
+  scope: Scope,
+  { query, headers }: AdminRequest,
+  answerOf: (told: Told) => Answer | Promise<Answer>,
+): Promise<Answer | null> {
+  const days = new URLSearchParams(query).get('days')
+  const isCsv = headers.accept?.includes('text/csv') ?? false
+  if (days === null && !isCsv) return null
+  const asked = days === null ? '' : `days=${encodeURIComponent(days)}`
+  const told = await inspection.answer({ name: 'days', scope, query: asked })
+  if (told.status !== 200 || !isCsv) return await answerOf(told)
+  return answered(200, 'text/csv; charset=utf-8', usageByDayCsv(JSON.parse(told.json) as UsageByDay), {
     'X-Content-Type-Options': 'nosniff',
   })
-}
-
-export function wantsCsv({ headers }: AdminRequest): boolean {
-  return headers.accept?.includes('text/csv') ?? false
 }
 
 /** Seconds: until it may ask again. */
 function beyond(error: Extract<PortalProblem, `too_many_${string}`>, seconds: number, message?: string): Answer {
   return portalProblem(error, message, { 'Retry-After': String(seconds) })
-}
-
-function only(query: URLSearchParams, members: readonly string[]): string {
-  const kept = members.flatMap((name) => {
-    const text = query.get(name)
-    return text === null ? [] : [[name, text] as [string, string]]
-  })
-  return new URLSearchParams(kept).toString()
 }

@@ -1,195 +1,144 @@
-// The paths of the console on the admin port: who may ask, which methods each has, and what answers.
+// What can be asked on console and portal, once: each path with its question or stream, and what the portal has of it.
 
 import { MAX_BODY_BYTES } from '../contract/bounds.ts'
-import { CODES, REASONS } from '../contract/codes.ts'
-import {
-  type AdminRequest,
-  type AdminRoutes,
-  type Answer,
-  jsonAnswer,
-  jsonTextAnswer,
-  methodProblem,
-  problem,
-  type Reply,
-} from '../http/admin-routes.ts'
+import { type AdminRequest, type Answer, answered, methodProblem, problem, type Reply } from '../http/admin-routes.ts'
 import type { Inspection, QuestionName, StreamName } from '../inspect/inspection.ts'
-import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
-import type { Timers } from '../lib/timers.ts'
-import { Access, type AccessOptions, type Denial } from './access.ts'
-import type { AppsApi } from './apps-api.ts'
-import { type Pages, VIEWS } from './pages.ts'
-import { batchIdIn, MAX_SESSION_BYTES, NO_TOKEN, noContent, tokenIn } from './session-body.ts'
-import { Watchers } from './watchers.ts'
+import type { Answer as Told } from '../inspect/question.ts'
+import type { Scope } from '../inspect/scope.ts'
+import type { Watchers } from './watchers.ts'
 
-/** Open streams of this process. */
-const MAX_WATCHERS = 50
+/** `app`: the members of the query that are looked at on the portal; absent: it is for the operators alone. */
+type Route = ({ readonly ask: QuestionName } | { readonly stream: StreamName }) & { readonly app?: readonly string[] }
 
-export interface ConsoleOptions {
-  readonly access: AccessOptions
-  readonly pages: Pages
+const BATCH = '/api/batches/ID'
+const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
+const ROUTES: Readonly<Record<string, Route>> = {
+  '/api/now': { ask: 'now' },
+  '/api/now/stream': { stream: 'now' },
+  '/api/events': { ask: 'events', app: ['type', 'name', 'user', 'limit'] },
+  '/api/events/stream': { stream: 'events', app: ['type', 'name', 'user'] },
+  '/api/refusals': { ask: 'refusals', app: ['code', 'limit', 'request_id'] },
+  '/api/refusals/stream': { stream: 'refusals', app: ['code', 'from_start'] },
+  '/api/alerts': { ask: 'alerts', app: ['since', 'after', 'limit'] },
+  '/api/alerts/stream': { stream: 'alerts', app: [] },
+  '/api/apps': { ask: 'apps' },
+  '/api/batches': { ask: 'batch', app: ['key', 'since', 'before', 'events'] },
+  [BATCH]: { ask: 'batch', app: ['since', 'before', 'events'] },
+  '/api/search': { ask: 'search' },
+  '/api/example': { ask: 'example' },
+  '/api/explain': { ask: 'explain', app: [] },
+}
+
+export interface Asked<Who> {
+  readonly request: AdminRequest
+  readonly query: URLSearchParams
+  readonly scope: Scope
+  readonly who: Who
+}
+
+export type Methods<Who> = Readonly<Record<string, (asked: Asked<Who>) => Reply | Promise<Reply>>>
+
+/** Console or portal: what each does in its own way. */
+export interface Face<Who> {
+  readonly isPortal: boolean
   readonly inspection: Inspection
-  readonly appsApi: AppsApi
-  readonly trustedProxies: AddressRanges
-  readonly timers: Timers
+  readonly watchers: Watchers
+  readonly answerOf: (told: Told) => Answer | Promise<Answer>
+  readonly body: (request: AdminRequest, mostBytes: number, who: Who) => Promise<Buffer | Answer>
+  /** null: it may. */
+  readonly searchRefusal: (who: Who) => Answer | null
+  /** Takes a place, and returns what leaves it; or what refuses the stream. */
+  readonly takeStream: (who: Who) => (() => void) | Answer
+  readonly isStillOpen: (asked: Asked<Who>) => boolean
 }
 
-type Handler = (request: AdminRequest, query: URLSearchParams) => Reply | Promise<Reply>
-type Methods = Readonly<Record<string, Handler>>
+/** By path; undefined: it is none of these. */
+export function routesOf<Who>(face: Face<Who>): (path: string) => Methods<Who> | undefined {
+  const all = Object.entries(ROUTES).filter(([, { app }]) => !face.isPortal || app !== undefined)
+  const table = new Map(all.map(([path, route]) => [path, methodsOf(face, route)]))
+  return (path) => table.get(BATCH_PATH.test(path) ? BATCH : path)
+}
 
-export class Console implements AdminRoutes {
-  readonly #access: Access
-  readonly #pages: Pages
-  readonly #watchers: Watchers
-  readonly #inspection: Inspection
-  readonly #appsApi: AppsApi
-  readonly #trustedProxies: AddressRanges
-  readonly #paths: ReadonlyMap<string, Methods>
+/** What answers a request by its method, or refuses it. `others`: methods that are answered elsewhere. */
+export function handlerOf<Who>(
+  { method }: AdminRequest,
+  methods: Methods<Who>,
+  others: readonly string[] = [],
+): Methods<Who>[string] | Answer {
+  const known = method === 'HEAD' ? 'GET' : method
+  return Object.hasOwn(methods, known) ? methods[known] : methodProblem([...Object.keys(methods), ...others])
+}
 
-  get isOn(): boolean {
-    return this.#access.isOn
+function methodsOf<Who>(face: Face<Who>, route: Route): Methods<Who> {
+  const queryOf = ({ request, query }: Asked<Who>): URLSearchParams => {
+    const wanted = face.isPortal ? only(query, route.app ?? []) : query
+    // The id of a batch stands in the path only.
+    const id = BATCH_PATH.exec(request.path)?.[1]
+    wanted.delete('id')
+    if (id !== undefined) wanted.set('id', id)
+    return wanted
   }
-
-  /** Reads the file of the token, where there is one. */
-  reread(): void {
-    this.#access.reread()
+  if ('stream' in route) return { GET: (asked) => openStream(face, route.stream, asked, queryOf(asked)) }
+  const name = route.ask
+  const answer = async (asked: Asked<Who>, body?: Buffer): Promise<Answer> => {
+    const question = { name, scope: asked.scope, query: queryOf(asked).toString() }
+    return await face.answerOf(await face.inspection.answer(body === undefined ? question : { ...question, body }))
   }
-
-  constructor({ access, pages, inspection, appsApi, trustedProxies, timers }: ConsoleOptions) {
-    this.#appsApi = appsApi
-    this.#trustedProxies = trustedProxies
-    this.#access = new Access(access)
-    this.#pages = pages
-    this.#watchers = new Watchers(timers, MAX_WATCHERS)
-    this.#inspection = inspection
-    const paths: Readonly<Record<string, Methods>> = {
-      '/api/session': this.#session(),
-      '/api/now': this.#question('now'),
-      '/api/now/stream': this.#stream('now'),
-      '/api/events': this.#question('events'),
-      '/api/events/stream': this.#stream('events'),
-      '/api/refusals': this.#question('refusals'),
-      '/api/refusals/stream': this.#stream('refusals'),
-      '/api/apps': this.#question('apps'),
-      '/api/alerts': this.#question('alerts'),
-      '/api/alerts/stream': this.#stream('alerts'),
-      // The id stands in the path only.
-      '/api/batches': { GET: (_, query) => this.#batch(query, null) },
-      '/api/search': this.#question('search'),
-      '/api/example': this.#question('example'),
-      '/api/explain': {
-        POST: withBody(MAX_BODY_BYTES, (body, { query }) => this.#ask('explain', query, body)),
-      },
-      '/api/codes': { GET: () => jsonAnswer({ codes: CODES, reasons: REASONS }) },
-    }
-    this.#paths = new Map(Object.entries(paths))
-  }
-
-  answer(request: AdminRequest): Reply | Promise<Reply> | null {
-    const { path, headers } = request
-    const forwarded = headers['x-forwarded-for']?.toString()
-    const address = clientAddress(request.address, forwarded, this.#trustedProxies)
-    const screened = this.#access.screen(headers)
-    if (screened === 'foreign_host') return problem(screened)
-    const page = this.#pages.answer(request)
-    if (page !== null) return pageAnswer(request, page, screened)
-    if (!path.startsWith('/api/')) return null
-    const refusal = path === '/api/session' ? screened : this.#access.check(headers, address)
-    if (refusal !== null) return problem(refusal)
-    const methods = this.#paths.get(path) ?? this.#batchMethods(path) ?? this.#appMethods(path)
-    if (methods === undefined) return null
-    const method = request.method === 'HEAD' ? 'GET' : request.method
-    const found = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (found === undefined) return methodProblem(Object.keys(methods))
-    return found({ ...request, address }, new URLSearchParams(request.query))
-  }
-
-  #session(): Methods {
-    const access = this.#access
-    return {
-      GET: ({ headers, address }) =>
-        jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(headers, address) }),
-      POST: withBody(MAX_SESSION_BYTES, (body, { address }) => {
-        const token = tokenIn(body)
-        if (token === null) return problem('bad_request', NO_TOKEN)
-        if (!access.isTokenWanted) return noContent({})
-        const opened = access.open(token, address)
-        return typeof opened === 'string' ? problem(opened) : noContent({ 'Set-Cookie': opened.cookie })
-      }),
-      DELETE: ({ headers }) => noContent({ 'Set-Cookie': access.signOut(headers) }),
-    }
-  }
-
-  #question(name: QuestionName): Methods {
-    return { GET: ({ query }) => this.#ask(name, query) }
-  }
-
-  async #ask(name: QuestionName, query: string, body?: Buffer): Promise<Answer> {
-    return jsonTextAnswer(
-      await this.#inspection.answer({ name, scope: 'all', query, ...(body === undefined ? {} : { body }) }),
-    )
-  }
-
-  /** `/api/apps/ID` and what is below it. */
-  #appMethods(path: string): Methods | undefined {
-    const methods = this.#appsApi.methods(path)
-    if (methods === undefined) return undefined
-    const guarded = Object.entries(methods).map(([method, answer]): [string, Handler] => [
-      method,
-      (request) => {
-        const { headers, address } = request
-        const mayWrite = this.#access.mayWrite(headers)
-        if (method === 'GET') return answer(request, { mayWrite, by: '' })
-        const writer = this.#access.writer(headers)
-        if (writer === 'foreign_origin' || writer === 'read_only') return problem(writer)
-        return answer(request, { mayWrite, by: `${writer} from ${address}` })
-      },
-    ])
-    return Object.fromEntries(guarded)
-  }
-
-  /** `/api/batches/ID`. */
-  #batchMethods(path: string): Methods | undefined {
-    const id = batchIdIn(path)
-    return id === undefined ? undefined : { GET: (_, query) => this.#batch(query, id) }
-  }
-
-  #batch(query: URLSearchParams, id: string | null): Promise<Answer> {
-    if (id === null) query.delete('id')
-    else query.set('id', id)
-    return this.#ask('batch', query.toString())
-  }
-
-  #stream(name: StreamName): Methods {
-    return {
-      GET: ({ method, headers }, query) => {
-        const begin = this.#inspection.watch('all', name, query, headers['last-event-id']?.toString())
-        if (typeof begin === 'string') return problem('bad_request', begin)
-        // An answer without a body has no stream.
-        if (method === 'HEAD') return problem('method_not_allowed')
-        // One that was signed out, or whose token is no longer in force, is shown nothing more.
-        return (sink) => this.#watchers.open(sink, begin, () => this.#access.isStillShown(headers))
-      },
-    }
-  }
-
-  stop(): void {
-    this.#watchers.stop()
+  if (name === 'batch') return { GET: async (asked) => face.searchRefusal(asked.who) ?? (await answer(asked)) }
+  if (name !== 'explain') return { GET: (asked) => answer(asked) }
+  return {
+    POST: async (asked) => {
+      const body = await face.body(asked.request, MAX_BODY_BYTES, asked.who)
+      return Buffer.isBuffer(body) ? await answer(asked, body) : body
+    },
   }
 }
 
-function pageAnswer({ method, path }: AdminRequest, page: Answer, refusal: Denial): Answer | null {
-  // The plain list of what this port has stays where there is no console.
-  if (refusal === 'console_off' && path === VIEWS[0]) return null
-  if (refusal !== null) return problem(refusal)
-  return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
+function openStream<Who>(face: Face<Who>, name: StreamName, asked: Asked<Who>, query: URLSearchParams): Reply {
+  const { request, scope, who } = asked
+  const begin = face.inspection.watch(scope, name, query, request.headers['last-event-id']?.toString())
+  if (typeof begin === 'string') return problem('bad_request', begin)
+  // An answer without a body has no stream.
+  if (request.method === 'HEAD') return problem('method_not_allowed')
+  const leave = face.takeStream(who)
+  if (typeof leave !== 'function') return leave
+  return (sink) => {
+    const close = face.watchers.open(sink, begin, () => face.isStillOpen(asked))
+    if (typeof close === 'function')
+      return () => {
+        leave()
+        close()
+      }
+    leave()
+    return close
+  }
 }
 
-function withBody(
-  maxBytes: number,
-  answer: (body: Buffer, request: AdminRequest) => Answer | Promise<Answer>,
-): Handler {
-  return async (request) => {
-    const body = await request.body(maxBytes)
-    return Buffer.isBuffer(body) ? answer(body, request) : body
+function only(query: URLSearchParams, members: readonly string[]): URLSearchParams {
+  return new URLSearchParams(
+    members.flatMap((name) => {
+      const text = query.get(name)
+      return text === null ? [] : [[name, text] as [string, string]]
+    }),
+  )
+}
+
+export const SESSION_PATH = '/api/session'
+const MAX_SESSION_BYTES = 4096
+
+/** The token or key of the body that opens a session, `{"token": "…"}`; or what refuses it. */
+export async function tokenIn(request: AdminRequest): Promise<string | Answer> {
+  const body = await request.body(MAX_SESSION_BYTES)
+  if (!Buffer.isBuffer(body)) return body
+  try {
+    const value = JSON.parse(body.toString()) as { token?: unknown } | null
+    if (typeof value?.token === 'string') return value.token
+  } catch {
+    // Said below.
   }
+  return problem('bad_request', 'the body must be {"token": "…"}')
+}
+
+export function noContent(headers: Answer['headers'] = {}): Answer {
+  return answered(204, 'text/plain', '', headers)
 }

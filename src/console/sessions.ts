@@ -1,23 +1,16 @@
-// What the sessions of console and portal share: how one begins, its cookie, and those that were ended before their time. They
-// hold on every node by their signature alone, so that each node has to know of an end: it tells the others, as far as they
+// How a session of console or portal begins, and those that were ended before their time. They hold on every node by their signature alone, so that each node has to know of an end: it tells the others, as far as they
 // can be asked.
 
 import { randomBytes } from 'node:crypto'
 import type { SessionEnd } from '../inspect/peers/cluster.ts'
 
-const SESSION_SECONDS = 43_200
+export const SESSION_SECONDS = 43_200
 /** Beyond it the oldest is forgotten: only who may open a session can end one. */
 const MAX_ENDED = 10_000
 
 /** Its end in Unix seconds, and what nobody guesses. */
 export function newSession(nowMs: number): string {
   return `${Math.floor(nowMs / 1000) + SESSION_SECONDS}.${randomBytes(16).toString('base64url')}`
-}
-
-/** With an empty value it removes the one that the browser has. */
-export function sessionCookie(name: string, value: string, isSecure: boolean): string {
-  const seconds = value === '' ? 0 : SESSION_SECONDS
-  return `${name}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}${isSecure ? '; Secure' : ''}`
 }
 
 export class EndedSessions {

@@ -1,7 +1,7 @@
 // The open streams of this process. They are few, and one that does not read skips what comes meanwhile, so that no
 // watcher costs memory or holds up another.
 
-import { type Answer, type EventSink, problem } from '../http/admin-routes.ts'
+import type { Answer, EventSink } from '../http/admin-routes.ts'
 import type { IdOf, Watcher } from '../inspect/live/live-list.ts'
 import type { Timers } from '../lib/timers.ts'
 import { WhileAny } from '../lib/while-any.ts'
@@ -68,10 +68,12 @@ interface Open {
 export class Watchers {
   readonly #open: WhileAny<Open>
   readonly #most: number
+  readonly #refuse: (why: 'draining' | 'too_many_watchers') => Answer
   #isStopped = false
 
-  constructor(timers: Timers, most: number) {
+  constructor(timers: Timers, most: number, refuse: (why: 'draining' | 'too_many_watchers') => Answer) {
     this.#most = most
+    this.#refuse = refuse
     this.#open = new WhileAny(timers, PING_INTERVAL_MS, (all) => {
       for (const open of all) {
         if (open.isAllowed()) open.watcher.ping()
@@ -81,15 +83,9 @@ export class Watchers {
   }
 
   /** `begin` returns what ends the watch. Returns what to call when the client has left, or the answer that refuses it. */
-  open(
-    sink: EventSink,
-    begin: (watcher: Watcher) => () => void,
-    isAllowed = (): boolean => true,
-  ): (() => void) | Answer {
-    if (this.#isStopped) return problem('draining')
-    if (this.#open.all.size >= this.#most) {
-      return problem('too_many_watchers', `this node has its ${this.#most} watchers already`)
-    }
+  open(sink: EventSink, begin: (watcher: Watcher) => () => void, isAllowed: () => boolean): (() => void) | Answer {
+    if (this.#isStopped) return this.#refuse('draining')
+    if (this.#open.all.size >= this.#most) return this.#refuse('too_many_watchers')
     sink.write(RETRY)
     const watcher = new SinkWatcher(sink)
     const open = { watcher, isAllowed, end: begin(watcher) }

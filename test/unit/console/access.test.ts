@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { Access } from '../../../src/console/access.ts'
+import { ConsoleAccess } from '../../../src/console/console-access.ts'
 import { EndedSessions } from '../../../src/console/sessions.ts'
 
 const TOKEN = 'a-token-of-twenty-ch'
@@ -13,9 +13,9 @@ interface Options {
   readToken?: () => string | null
 }
 
-function access(options: Options = {}): Access {
+function access(options: Options = {}): ConsoleAccess {
   const now = options.now ?? { ms: 1_000_000 }
-  return new Access({
+  return new ConsoleAccess({
     token: options.token === undefined ? TOKEN : options.token,
     readingToken: null,
     ended: new EndedSessions(() => now.ms),
@@ -31,7 +31,7 @@ function headersOf(changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
   return { host: 'localhost:9090', ...changes }
 }
 
-function cookieOf(opened: ReturnType<Access['open']>): string {
+function cookieOf(opened: ReturnType<ConsoleAccess['open']>): string {
   if (typeof opened === 'string') throw new Error(opened)
   return /^(?:__Host-)?sluice_console=[^;]+/.exec(opened.cookie)?.[0] ?? ''
 }
@@ -178,11 +178,14 @@ describe('the token', () => {
     const now = { ms: 1_000_000_000_000 }
     const open = access({ now })
     const cookie = cookieOf(open.open(TOKEN))
+    const bearer = { authorization: `Bearer ${TOKEN}` }
     expect(open.check(headersOf({ cookie: `other=1; ${cookie}` }))).toBe(null)
     now.ms += 43_199_000
     expect(open.check(headersOf({ cookie }))).toBe(null)
+    expect([open.isStillShown({ cookie }), open.isStillShown(bearer)]).toEqual([true, true])
     now.ms += 1000
     expect(open.check(headersOf({ cookie }))).toBe('token_wanted')
+    expect([open.isStillShown({ cookie }), open.isStillShown(bearer)]).toEqual([false, true])
   })
 
   it('opens a session that holds on every node with the same token, and on no other', () => {
@@ -276,7 +279,7 @@ describe('the token', () => {
     const wrong = 'a-wrong-token-of-some-length'
     const results = Array.from({ length: 12 }, () => open.open(wrong))
     expect(results).toEqual([
-      ...Array.from({ length: 10 }, () => 'token_wanted'),
+      ...Array.from({ length: 10 }, () => 'unknown'),
       ...Array.from({ length: 2 }, () => 'too_many_tries'),
     ])
     expect(open.check(headersOf({ authorization: `Bearer ${wrong}` }))).toBe('too_many_tries')
@@ -284,6 +287,6 @@ describe('the token', () => {
     expect(open.check(headersOf({ authorization: `Bearer ${TOKEN}` }))).toBe(null)
     expect(open.check(headersOf({ cookie: cookieOf(open.open(TOKEN)) }))).toBe(null)
     now.ms += 1000
-    expect(open.open(wrong)).toBe('token_wanted')
+    expect(open.open(wrong)).toBe('unknown')
   })
 })

@@ -53,7 +53,16 @@ export interface RedisConnectionOptions {
 
 /** Returns at once and connects in the background. Throws only for a URL, or a file of one, that cannot be read. */
 export function openRedis(options: RedisConnectionOptions): RedisConnection {
-  return new Breaker(toRedisAddress(options.redis), options)
+  return new Breaker(toRedisAddress(options.redis), { ...DEFAULTS, ...options })
+}
+
+const DEFAULTS = {
+  budgetMs: BUDGET_MS,
+  onCall: () => {},
+  onBadReply: () => {},
+  timers: systemTimers,
+  random: Math.random,
+  openSession,
 }
 
 /** Waits until the link is up; false: it was not in time. */
@@ -66,15 +75,8 @@ export async function untilUp(link: RedisLink, timeoutMs: number, timers: Timers
 }
 
 class Breaker implements RedisConnection {
-  readonly #access: RedisAccess | string
+  readonly #p: Required<RedisConnectionOptions>
   #address: RedisAddress
-  readonly #budgetMs: number
-  readonly #timers: Timers
-  readonly #random: () => number
-  readonly #openSession: OpenSession
-  readonly #onNotice: OnNotice
-  readonly #onCall: OnResult
-  readonly #onBadReply: () => void
   readonly #calls: PendingCalls
   readonly #outageLog: OutageLog
   readonly #listeners: ((isUp: boolean) => void)[] = []
@@ -91,22 +93,13 @@ class Breaker implements RedisConnection {
   #fault: RedisFault | null = null
   #hasLoggedDatabase = false
 
-  constructor(address: RedisAddress, options: RedisConnectionOptions) {
-    this.#access = options.redis
+  constructor(address: RedisAddress, options: Required<RedisConnectionOptions>) {
+    const { budgetMs, timers, onNotice } = options
+    this.#p = options
     this.#address = address
-    this.#budgetMs = options.budgetMs ?? BUDGET_MS
-    this.#onNotice = options.onNotice
-    this.#onCall = options.onCall ?? (() => {})
-    this.#onBadReply = options.onBadReply ?? (() => {})
-    this.#timers = options.timers ?? systemTimers
-    this.#random = options.random ?? Math.random
-    this.#openSession = options.openSession ?? openSession
-    this.#outageLog = new OutageLog(this.#timers, this.#onNotice)
-    this.#calls = new PendingCalls({
-      budgetMs: this.#budgetMs,
-      timers: this.#timers,
-      onMisses: (misses, atMs) => this.#handleMisses(misses, atMs),
-    })
+    this.#outageLog = new OutageLog(timers, onNotice)
+    const onMisses = (misses: number, atMs: number): void => this.#handleMisses(misses, atMs)
+    this.#calls = new PendingCalls({ budgetMs, timers, onMisses })
     this.#running = this.#run()
   }
 
@@ -141,7 +134,7 @@ class Breaker implements RedisConnection {
   ): Promise<T | Away> {
     const session = this.#session
     if (session === null || this.#calls.size >= MAX_WAITING) return Promise.resolve('away')
-    return this.#send(session, () => command(session.client), read, this.#onCall, options)
+    return this.#send(session, () => command(session.client), read, this.#p.onCall, options)
   }
 
   #send<T>(
@@ -160,8 +153,8 @@ class Breaker implements RedisConnection {
 
   async stop(): Promise<void> {
     // The last calls may write accepted keys and give buckets back: they get their budget.
-    const deadlineMs = this.#timers.monotonicMs() + this.#budgetMs
-    while (this.#calls.size > 0 && this.#timers.monotonicMs() < deadlineMs) await sleep(this.#timers, 1)
+    const deadlineMs = this.#p.timers.monotonicMs() + this.#p.budgetMs
+    while (this.#calls.size > 0 && this.#p.timers.monotonicMs() < deadlineMs) await sleep(this.#p.timers, 1)
     this.#stopping.abort()
     this.#takeDown?.({ kind: 'stop', reason: 'stopped' })
     await this.#running
@@ -177,8 +170,8 @@ class Breaker implements RedisConnection {
       this.#setAway(fault)
       const { min, max } = RECONNECT_PAUSE_MS
       const isBadReply = fault.kind === BAD_REPLY
-      if (isBadReply) this.#onBadReply()
-      await sleep(this.#timers, (isBadReply ? BAD_REPLY_PAUSE_MS : min) + this.#random() * (max - min), signal)
+      if (isBadReply) this.#p.onBadReply()
+      await sleep(this.#p.timers, (isBadReply ? BAD_REPLY_PAUSE_MS : min) + this.#p.random() * (max - min), signal)
     }
   }
 
@@ -194,8 +187,8 @@ class Breaker implements RedisConnection {
     }
     let session: RedisSession | null = null
     try {
-      this.#address = toRedisAddress(this.#access)
-      session = await this.#openSession({ address: this.#address, knownNodes, onEnd, signal, timers: this.#timers })
+      this.#address = toRedisAddress(this.#p.redis)
+      session = await this.#p.openSession({ address: this.#address, knownNodes, onEnd, signal, timers: this.#p.timers })
       for (;;) {
         const failed = await Promise.race([ended, this.#probeUntilQuick(session, signal)])
         if (failed !== null) return failed
@@ -213,13 +206,13 @@ class Breaker implements RedisConnection {
   /** Resolves after PROBES_IN_A_ROW answers within the budget. Rejects if the session does not answer at all. */
   async #probeUntilQuick(session: RedisSession, signal: AbortSignal): Promise<null> {
     for (let inARow = 0; ; ) {
-      const sentAtMs = this.#timers.monotonicMs()
-      await withTimeout(session.probe(), PROBE_TIMEOUT_MS, signal, this.#timers)
-      const isQuick = this.#timers.monotonicMs() - sentAtMs <= this.#budgetMs
+      const sentAtMs = this.#p.timers.monotonicMs()
+      await withTimeout(session.probe(), PROBE_TIMEOUT_MS, signal, this.#p.timers)
+      const isQuick = this.#p.timers.monotonicMs() - sentAtMs <= this.#p.budgetMs
       inARow = isQuick ? inARow + 1 : 0
       if (inARow === PROBES_IN_A_ROW) return null
       if (!isQuick) this.#setAway(this.#slowFault())
-      await sleep(this.#timers, PROBE_PAUSE_MS, signal)
+      await sleep(this.#p.timers, PROBE_PAUSE_MS, signal)
       if (signal.aborted) throw new Error('given up')
     }
   }
@@ -267,7 +260,7 @@ class Breaker implements RedisConnection {
   }
 
   #slowFault(): RedisFault {
-    return { kind: 'slow', reason: `no answer in ${this.#budgetMs} ms` }
+    return { kind: 'slow', reason: `no answer in ${this.#p.budgetMs} ms` }
   }
 
   #setAway(fault: RedisFault): void {
@@ -279,6 +272,6 @@ class Breaker implements RedisConnection {
     const { database } = this.#address
     if (database === 0 || this.#hasLoggedDatabase) return
     this.#hasLoggedDatabase = true
-    this.#onNotice(`REDIS_URL names database ${database}, but a Redis Cluster has only database 0: using that one`)
+    this.#p.onNotice(`REDIS_URL names database ${database}, but a Redis Cluster has only database 0: using that one`)
   }
 }

@@ -1,11 +1,9 @@
 // What the docs say to kubectl names what is in the manifests: workloads, containers, Secrets, claims, labels and folders.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
-import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
-import { makeFolder } from '../support/service.ts'
+import { buildKustomization, type KubernetesObject, overlayWith } from '../support/kustomize.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SHORT: Readonly<Record<string, string>> = {
@@ -43,11 +41,7 @@ const lines = ['README.md', ...docs.map((name) => `docs/${name}`)].flatMap((page
 
 let objects: readonly KubernetesObject[]
 beforeAll(async () => {
-  const overlay = join(await makeFolder(), 'overlay')
-  await mkdir(overlay)
-  const lines = ['overlays/production', 'components/spool'].map((name) => relative(overlay, join(ROOT, 'deploy', name)))
-  const text = `resources: [${lines[0]}]\ncomponents: [${lines[1]}]\n`
-  await writeFile(join(overlay, 'kustomization.yaml'), text)
+  const overlay = await overlayWith('production', ['spool'])
   const folders = ['deploy/overlays/production', 'deploy/overlays/local', 'deploy/monitoring', overlay]
   objects = (await Promise.all(folders.map((folder) => buildKustomization(folder)))).flat()
 })

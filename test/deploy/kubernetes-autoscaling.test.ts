@@ -2,16 +2,15 @@
 // really has.
 
 import { readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { objectsOf, quantity } from '../support/kubernetes-view.ts'
-import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { buildKustomization, type KubernetesObject, overlayWith } from '../support/kustomize.ts'
 import { metricsOf } from '../support/processes.js'
 import { MONITORING, promtool } from '../support/rules.ts'
-import { makeFolder, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
 interface AdapterRule {
   readonly seriesQuery: string
@@ -25,29 +24,12 @@ const { rules } = parse(readFileSync(join(MONITORING, 'prometheus-adapter.yaml')
 const [rule] = rules.custom
 const MIB = 2 ** 20
 
-const folder = await makeFolder()
-
 /** The adapter's templates, filled in as for all pods of one namespace. */
 function asked(): string {
   return rule.metricsQuery
     .replaceAll('<<.Series>>', seriesName(rule.seriesQuery))
     .replaceAll('<<.LabelMatchers>>', 'namespace="sluice",pod=~"sluice-1|sluice-2"')
     .replaceAll('<<.GroupBy>>', 'pod')
-}
-
-/** As docs/kubernetes.md has it: an overlay with the component. */
-async function withRingScaling(): Promise<string> {
-  const overlay = join(folder, 'overlay')
-  const deploy = relative(overlay, resolve(MONITORING, '..'))
-  const lines = [
-    'apiVersion: kustomize.config.k8s.io/v1beta1',
-    'kind: Kustomization',
-    `resources: [${deploy}/overlays/production]`,
-    `components: [${deploy}/components/ring-scaling]`,
-  ]
-  await mkdir(overlay)
-  await writeFile(join(overlay, 'kustomization.yaml'), lines.join('\n'))
-  return overlay
 }
 
 async function scaledBy(
@@ -69,7 +51,7 @@ describe('the share of the ring in use', () => {
   })
 
   it("is the metric that the component's autoscaler asks for, under the name that the adapter gives it", async () => {
-    const metrics = await scaledBy(await withRingScaling())
+    const metrics = await scaledBy(await overlayWith('production', ['ring-scaling']))
     expect(metrics.map(({ type }) => type)).toEqual(['Resource', 'Pods'])
     const found = metrics.flatMap(({ pods }) => pods ?? [])
     expect(found.map(({ metric }) => metric.name)).toEqual([rule.name.as])

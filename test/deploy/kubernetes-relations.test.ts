@@ -17,7 +17,6 @@ import {
   podSelectorOf,
   policiesOf,
   portsOf,
-  probesOf,
   quantity,
   type Selector,
   selects,
@@ -55,59 +54,16 @@ describe.each([
   const settings = (): Config => readConfig(env)
   const foundBy = (selector: Selector | undefined): Workload[] =>
     workloads.filter(({ labels }) => selects(selector, labels))
-  const has = (kind: string, name: string | undefined): boolean =>
-    objectsOf(objects, kind).some(({ metadata }) => metadata.name === name)
 
-  it('selectors find the pods that they are meant for', () => {
-    for (const object of objects.filter(({ kind }) => /^(Service|NetworkPolicy|PodDisruptionBudget)$/.test(kind))) {
-      expect(foundBy(podSelectorOf(object)), titleOf(object)).not.toEqual([])
-    }
-    for (const { title, selector, labels, pod } of workloads) {
-      const apart = pod.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []
-      const spread = [...(pod.topologySpreadConstraints ?? []), ...apart]
-      for (const each of [selector, ...spread.map(({ labelSelector }) => labelSelector as Selector)]) {
-        expect(selects(each, labels), title).toBe(true)
-      }
-    }
-  })
-
-  it('Services and probes ask for ports that pods have', () => {
-    for (const service of services) {
-      for (const { targetPort, port } of service.spec?.ports ?? []) {
-        for (const { pod } of foundBy(podSelectorOf(service))) {
-          expect(hasPort(pod, targetPort ?? port), `${titleOf(service)}: ${targetPort}`).toBe(true)
-        }
-      }
-    }
-    for (const { title, pod } of workloads.filter(({ replicas }) => replicas !== 0)) {
-      const probes = pod.containers.flatMap(probesOf)
-      expect(probes.length, title).toBeGreaterThan(1)
-      for (const { httpGet, tcpSocket, exec } of probes) {
-        expect(exec !== undefined || hasPort(pod, (httpGet ?? tcpSocket)?.port), title).toBe(true)
-      }
-    }
-  })
-
-  it('what pods refer to is there, or the operator is told to make it', () => {
-    for (const { object, title, pod, claims } of workloads) {
-      const { serviceName } = object['spec'] as { serviceName?: string }
-      if (serviceName !== undefined) expect(has('Service', serviceName), title).toBe(true)
-      if (pod.serviceAccountName) expect(has('ServiceAccount', pod.serviceAccountName), title).toBe(true)
-      const volumes = new Set([...(pod.volumes ?? []).map(({ name }) => name), ...claims])
-      const ofContainers = pod.containers.flatMap(({ envFrom = [] }) => envFrom.map(({ configMapRef }) => configMapRef))
+  it('the operator is told to make the Secrets that pods want', () => {
+    for (const { title, pod } of workloads) {
       const sources = (pod.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? [])
-      const ofVolumes = [...(pod.volumes ?? []), ...sources].map(({ configMap }) => configMap)
-      for (const map of [...ofContainers, ...ofVolumes]) {
-        if (map) expect(has('ConfigMap', map.name), `${title}: ${map.name}`).toBe(true)
-      }
       for (const { name, items = [] } of sources.map(({ secret }) => secret ?? {})) {
         for (const { key } of items) expect(secretsToMake(name), title).toContain(key)
       }
-      for (const { env: variables = [], volumeMounts = [] } of pod.containers) {
-        for (const { name } of volumeMounts) expect(volumes.has(name), `${title}: ${name}`).toBe(true)
-        for (const { secretKeyRef } of variables.map(({ valueFrom }) => valueFrom ?? {})) {
-          if (secretKeyRef) expect(secretsToMake(secretKeyRef.name)).toContain(secretKeyRef.key)
-        }
+      for (const { valueFrom } of pod.containers.flatMap(({ env: variables = [] }) => variables)) {
+        const { secretKeyRef } = valueFrom ?? {}
+        if (secretKeyRef) expect(secretsToMake(secretKeyRef.name), title).toContain(secretKeyRef.key)
       }
     }
   })

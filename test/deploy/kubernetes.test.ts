@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { get } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
+import { mistakesIn } from '../support/kubernetes-mistakes.ts'
 import { objectsOf, probesOf, workload, workloadsOf } from '../support/kubernetes-view.ts'
-import { buildKustomization, hasKubectl, schemaMistakes } from '../support/kustomize.ts'
+import { buildKustomization, hasKubectl, overlayWith, schemaMistakes } from '../support/kustomize.ts'
 import { startNats } from '../support/nats.ts'
 import { RESTRICTED } from '../support/pod-security.ts'
 import { startRedis } from '../support/redis.ts'
@@ -43,6 +44,10 @@ describe.each(OF_SLUICE.map((folder, at) => [folder, built[at]] as const))('the 
     const namespaces = objects.filter(({ kind }) => kind !== 'Namespace').map((object) => object.metadata.namespace)
     expect(new Set(namespaces)).toEqual(new Set([metadata.name]))
   })
+
+  it('find whatever they name, and are found', () => {
+    expect(mistakesIn(objects)).toEqual([])
+  })
 })
 
 it('a member that is misspelt, of the wrong type or of another version of the API is found by the schema', async () => {
@@ -56,6 +61,40 @@ it('a member that is misspelt, of the wrong type or of another version of the AP
   const [monitor] = objectsOf<any>(structuredClone(monitoring), 'ServiceMonitor')
   monitor.spec.endpoints[0].scrapeIntervall = '15s'
   expect(await schemaMistakes(monitor)).toEqual(['ServiceMonitor sluice: /spec/endpoints/0/scrapeIntervall is unknown'])
+})
+
+it('what names nothing, and what nobody finds, are mistakes', async () => {
+  const objects = await buildKustomization(await overlayWith('production', ['spool', 'portal', 'ring-scaling']))
+  const broken = structuredClone(objects)
+  const of = (kind: string, name: string): any =>
+    broken.find((object) => object.kind === kind && object.metadata.name === name)
+  expect(mistakesIn(broken)).toEqual([])
+  delete of('Service', 'sluice-portal').metadata.namespace
+  const { template } = of('StatefulSet', 'sluice').spec
+  template.spec.containers[0].ports.pop()
+  template.spec.serviceAccountName = 'nobody'
+  template.spec.containers[0].volumeMounts.push({ name: 'none', mountPath: '/none' })
+  template.spec.containers[0].envFrom[0].configMapRef.name = 'sluice-settings'
+  template.spec.topologySpreadConstraints[0].labelSelector.matchLabels = { 'app.kubernetes.io/name': 'nobody' }
+  delete of('StatefulSet', 'nats').spec.template.spec.containers[0].livenessProbe
+  delete of('StatefulSet', 'nats').spec.template.spec.containers[0].readinessProbe
+  of('StatefulSet', 'nats').spec.serviceName = 'gnats'
+  of('PodDisruptionBudget', 'sluice').spec.selector.matchLabels = { 'app.kubernetes.io/name': 'nobody' }
+  of('HorizontalPodAutoscaler', 'sluice').spec.scaleTargetRef.kind = 'Deployment'
+  const found = [
+    'Service sluice-portal: namespace undefined',
+    'Service sluice-portal: StatefulSet sluice has no port portal',
+    'PodDisruptionBudget sluice: selects no pod',
+    'HorizontalPodAutoscaler sluice: no Deployment sluice',
+    'NetworkPolicy sluice-portal: no pod has the port portal',
+    'StatefulSet sluice: is spread among other pods',
+    'StatefulSet sluice: no ServiceAccount nobody',
+    'StatefulSet sluice: no ConfigMap sluice-settings',
+    'StatefulSet sluice: no volume none',
+    'StatefulSet nats: has no probes',
+    'StatefulSet nats: no Service gnats',
+  ]
+  expect(mistakesIn(broken).toSorted()).toEqual(found.toSorted())
 })
 
 it('a node with the settings of the pod serves what the probes ask for, and writes nothing to a disk', async () => {

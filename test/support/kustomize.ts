@@ -1,9 +1,11 @@
 // Kubernetes objects as kustomize builds them, and what the Kubernetes API's schemas say of them.
 
 import { execFile, spawnSync } from 'node:child_process'
-import { isAbsolute, resolve } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { isAbsolute, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
+import { makeFolder } from './service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** Installed by ./prerequisites.ts. */
@@ -42,6 +44,20 @@ async function build(folder: string, [file, ...args]: readonly string[]): Promis
   const { stdout, stderr } = await run(file, [...args, folder], { cwd: ROOT, maxBuffer: MAX_OUTPUT_BYTES })
   if (stderr !== '') throw new Error(`${file} of ${folder}: ${stderr}`)
   return stdout
+}
+
+/** Makes an overlay of the project's own `base` (production, local) with components, as docs/kubernetes.md has it. Returns its folder. */
+export async function overlayWith(base: string, components: readonly string[]): Promise<string> {
+  const overlay = await makeFolder()
+  const deploy = relative(overlay, resolve(ROOT, 'deploy'))
+  const lines = [
+    'apiVersion: kustomize.config.k8s.io/v1beta1',
+    'kind: Kustomization',
+    `resources: [${deploy}/overlays/${base}]`,
+    `components: [${components.map((name) => `${deploy}/components/${name}`).join(', ')}]`,
+  ]
+  await writeFile(join(overlay, 'kustomization.yaml'), lines.join('\n'))
+  return overlay
 }
 
 export function parseObjects(text: string): KubernetesObject[] {

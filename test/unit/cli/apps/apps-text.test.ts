@@ -33,14 +33,6 @@ test('a month of its own is told with the 10% that a paid plan may go over it', 
   )
 })
 
-test('the pages that may send are told', () => {
-  const set = { ...shop, origins: ['https://a.example', 'https://b.example'] }
-  expect(changedText(shop, set)).toBe('app shop: origins none → https://a.example, https://b.example\n')
-  expect(changedText(set, { ...shop, origins: [] })).toBe(
-    'app shop: origins https://a.example, https://b.example → no page\n',
-  )
-})
-
 test('the steps of alerts are told, and the same ones are no change', () => {
   const set = { ...shop, alerts: [50, 90] }
   expect(changedText(shop, set)).toBe('app shop: alerts none → 50, 90\n')

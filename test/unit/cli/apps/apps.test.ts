@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { formatApps } from '../../../../src/cli/apps/apps.ts'
-import { changeOne, checked, withMembers } from '../../../../src/records/app-draft.ts'
+import { checked, withMembers } from '../../../../src/records/app-draft.ts'
 import { repeatedMembers } from '../../../../src/records/repeated-members.ts'
 
 const shop = { app_key: 'ak_shop_1', app_id: 'shop', plan: '100k', subscription: 'active' } as const
@@ -23,27 +23,6 @@ test('a list has commas, and none empties it', () => {
   expect(withMembers(shop, { origins: 'https://a.example, https://b.example' })).toEqual({ ...shop, origins })
   expect(withMembers({ ...shop, origins }, { origins: 'none' })).toEqual({ ...shop, origins: [] })
   expect(withMembers({ ...shop, origins }, { origins: '' })).toEqual(shop)
-})
-
-test('one record is changed, and the others stay in their order', () => {
-  expect(changeOne([shop, blog], 'shop', (record) => ({ ...record, plan: '5m' }))).toEqual([
-    { ...shop, plan: '5m' },
-    blog,
-  ])
-  expect(() => changeOne([shop], 'sohp', (record) => record)).toThrow('there is no app sohp; did you mean shop?')
-})
-
-test('every mistake is named, and a limit that is not a number is quoted', () => {
-  const draft = withMembers(shop, { plan: 'huge', 'events-per-minute': 'many', 'billing-cycle-anchor': 'today' })
-  expect(() => checked([draft])).toThrow(
-    /plan: must be one of[^]*billing_cycle_anchor: must be[^]*events_per_minute: must be/,
-  )
-})
-
-test('two apps never share an id or a key', () => {
-  expect(() => checked([shop, { ...blog, app_id: 'shop' }])).toThrow('there is an app shop already')
-  expect(() => checked([shop, { ...blog, app_key: 'ak_shop_1' }])).toThrow('another app has this key')
-  expect(checked([shop, blog])).toEqual([shop, blog])
 })
 
 test('checking reads each record a fixed number of times, however many there are', () => {

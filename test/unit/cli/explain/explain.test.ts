@@ -135,22 +135,6 @@ test('every invalid member is named, even where an earlier check decides', async
 })
 
 describe('the limits', () => {
-  test('are shown before this body is counted', async () => {
-    const limiter = new MemoryLimiter()
-    limiter.addUsage(app, app.appId, 4, NOW_MS)
-    const explanation = await ask(bodyOf([event, event]), {}, limiter)
-    expect(toJson(explanation)).toMatchObject({
-      outcome: 'accepted',
-      events: 2,
-      app: { app_id: 'shop', plan: '100k' },
-      limits: {
-        minute: { limit: 10, used: 4, remaining: 6, ends_at: '2026-11-20T12:01:00.000Z' },
-        day: { limit: 12, used: 4, remaining: 8, ends_at: '2026-11-21T00:00:00.000Z' },
-        month: { limit: 14, used: 4, remaining: 10, ends_at: '2026-12-01T00:00:00.000Z' },
-      },
-    })
-  })
-
   test('tell the 10% that a paid plan may go over its month, and none on the trial', async () => {
     const paid = await ask(bodyOf([event]))
     expect(format(paid, { colour: false })).toMatch(
@@ -167,13 +151,6 @@ describe('the limits', () => {
     expect(format(explanation, { colour: false })).toMatch(/^day +0 +none +2026-11-21/m)
     expect(toJson(explanation)).toMatchObject({ limits: { day: { limit: null, remaining: null } } })
   })
-})
-
-test('the text has the answer first, then the violations, then the limits', async () => {
-  const text = format(await ask(bodyOf([{ ...event, name: '' }])), { colour: false })
-  expect(text).toMatch(
-    /^400 validation_failed: events\[0\]\.name: [^]*\nOffending members: 1\n {2}events\[0\]\.name[^]*\nwindow +used +limit +left +share +ends\nminute /,
-  )
 })
 
 describe('what is wrong in many places in the same way', () => {

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
+import { objectsOf, workloadsOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject, overlayWith } from '../support/kustomize.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -17,16 +18,6 @@ const SHORT: Readonly<Record<string, string>> = {
 }
 /** Stand for what the reader has. */
 const PLACEHOLDER = /^(POD|YOUR_.*|\$1|"\$1"|drain-\d+)$/
-
-interface PodTemplate {
-  readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
-  readonly spec: { readonly containers: readonly { readonly name: string }[] }
-}
-interface Workload {
-  readonly replicas?: number
-  readonly template: PodTemplate
-  readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[]
-}
 
 const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
 /** Each as it stands, with its page: in a block or in a sentence. Lines that go on are one. */
@@ -47,13 +38,8 @@ beforeAll(async () => {
 })
 
 /** A job is made of a CronJob, under its name. */
-const kindOf = (kind: string): string => (kind === 'Job' ? 'CronJob' : kind)
-const names = (kind: string): string[] =>
-  objects.filter((object) => object.kind === kindOf(kind)).map(({ metadata }) => metadata.name)
-function workload(kind: string, name: string): Workload {
-  const spec = objects.find((object) => object.kind === kindOf(kind) && object.metadata.name === name)?.['spec']
-  return kind === 'Job' ? (spec as { jobTemplate: { spec: Workload } }).jobTemplate.spec : (spec as Workload)
-}
+const named = (kind: string): KubernetesObject[] => objectsOf(objects, kind === 'Job' ? 'CronJob' : kind)
+const names = (kind: string): string[] => named(kind).map(({ metadata }) => metadata.name)
 
 /** What a line names that is not there. */
 function unknownIn(words: readonly string[]): string[] {
@@ -80,12 +66,9 @@ function unknownIn(words: readonly string[]): string[] {
     if (given === undefined || given.startsWith('-')) continue
     hold(kind, given, names(kind))
     if (container === undefined || !names(kind).includes(given)) continue
-    const { containers } = workload(kind, given).template.spec
-    hold(
-      `container of ${given}:`,
-      container,
-      containers.map((one) => one.name),
-    )
+    const [{ pod }] = workloadsOf(named(kind).filter(({ metadata }) => metadata.name === given))
+    const known = pod.containers.map((one) => one.name)
+    hold(`container of ${given}:`, container, known)
     container = undefined
   }
   if (container !== undefined) mistakes.push(`container ${container} of nothing`)
@@ -107,23 +90,13 @@ function secrets(): string[] {
 }
 
 function claims(): string[] {
-  return objects
-    .filter(({ kind }) => kind === 'StatefulSet')
-    .flatMap(({ metadata, spec }) => {
-      const { replicas = 1, volumeClaimTemplates = [] } = spec as Workload
-      return volumeClaimTemplates.flatMap((claim) =>
-        Array.from({ length: replicas }, (_, at) => `${claim.metadata.name}-${metadata.name}-${at}`),
-      )
-    })
+  return workloadsOf(objects).flatMap(({ name, replicas = 1, claims: ofPod }) =>
+    ofPod.flatMap((claim) => Array.from({ length: replicas }, (_, at) => `${claim}-${name}-${at}`)),
+  )
 }
 
 function labels(): string[] {
-  return objects.flatMap(({ spec }) => {
-    // Of a CronJob, those of its jobs' pods.
-    const { jobTemplate } = (spec ?? {}) as { readonly jobTemplate?: { readonly spec: Workload } }
-    const { template } = jobTemplate?.spec ?? ((spec ?? {}) as Partial<Workload>)
-    return Object.entries(template?.metadata?.labels ?? {}).map(([key, value]) => `${key}=${value}`)
-  })
+  return workloadsOf(objects).flatMap((one) => Object.entries(one.labels).map(([key, value]) => `${key}=${value}`))
 }
 
 it('names nothing that is not in the manifests', () => {

@@ -102,6 +102,23 @@ passwords() {
   after=$(k get pods -l app.kubernetes.io/name=nats -o 'jsonpath={.items[*].status.startTime}')
   [ "$before" = "$after" ] || { echo "servers of NATS were replaced: $before, $after"; return 1; }
 }
+# Every component, each object in its namespace; the servers of NATS in a zone each, as machines are called for this.
+components() {
+  local at made
+  for at in $($KUBECTL get nodes -o 'jsonpath={.items[*].metadata.name}'); do zone "$at" zone-0; done
+  for at in 0 1 2; do zone "$(k get pod "nats-$at" -o 'jsonpath={.spec.nodeName}')" "zone-$at"; done
+  # What is there already is a real one.
+  $KUBECTL create -f definitions.yaml || true
+  $KUBECTL wait --for=condition=Established crd/serverstransports.traefik.io crd/httproutes.gateway.networking.k8s.io crd/backendtrafficpolicies.gateway.envoyproxy.io
+  k apply -k components && status deployment/sluice && status statefulset/nats 400s || return 1
+  [ "$(k get endpointslices -l kubernetes.io/service-name=sluice-portal -o 'jsonpath={.items[*].ports[*].port}')" = 9191 ] || { echo 'the portal has no port'; return 1; }
+  [ "$(k get pod nats-0 -o 'jsonpath={.spec.priorityClassName}')" = sluice-nats ] || { echo 'NATS has no priority'; return 1; }
+  made=$($KUBECTL -n default get ingresses,networkpolicies,httproutes,backendtrafficpolicies,serverstransports,services -o name | grep -v '^service/kubernetes$' || true)
+  [ -z "$made" ] || { echo "in the namespace default: $made"; return 1; }
+  k delete ingresses,httproutes,backendtrafficpolicies,serverstransports --all && k delete service/sluice-portal networkpolicy/sluice-portal networkpolicy/sluice-console
+  k apply -k plain && status deployment/sluice && status statefulset/nats 400s
+}
+zone() { $KUBECTL label node "$1" "topology.kubernetes.io/zone=$2" --overwrite; }
 spool_on() { ../../deploy/spool.sh on spool; }
 spool_off() { ../../deploy/spool.sh off plain; }
 # Until each node has sent what its disk holds.
@@ -124,7 +141,7 @@ drain_volume() {
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && ../../deploy/spool.sh drain spool-sluice-3
 }
 
-ALL=(quiet rollout setting let-go force drain-machine nats-rollout nats-leader redis scale passwords nats-away-75s spool-on nats-away-with-spool drain-volume spool-rollout spool-off)
+ALL=(quiet rollout setting let-go force drain-machine nats-rollout nats-leader redis scale passwords components nats-away-75s spool-on nats-away-with-spool drain-volume spool-rollout spool-off)
 run() {
   case $1 in
     quiet) scenario "$1" 15 true ;;
@@ -138,6 +155,7 @@ run() {
     redis) scenario "$1" 45 redis ;;
     scale) scenario "$1" 90 scale ;;
     passwords) scenario "$1" 360 passwords ;;
+    components) scenario "$1" 360 components ;;
     nats-away-75s) scenario "$1" 110 nats_away 75 ;;
     spool-on) scenario "$1" 90 spool_on ;;
     nats-away-with-spool) AFTER=sent_on scenario "$1" 150 nats_away_and_start ;;

@@ -4,7 +4,7 @@
 #   deploy/password.sh nodes       the one that the nodes use: the idle one of the users sluice and sluice2 gets a new password, the
 #                                  nodes move to it, and the other user's password is changed last
 #   deploy/password.sh operator    the toolbox's. reader and system likewise: who logs in with them is refused until he has the new one
-#   deploy/password.sh routes      what the servers say to each other
+#   deploy/password.sh routes      what the servers say to each other: sluice answers 503 for some seconds, while they find each other again
 #
 # No server of NATS is restarted: each reads its configuration again once its kubelet has brought the new file, mostly within two
 # minutes. Each may be run again after it was ended at any point. Wants kubectl, with the right to read and change Secrets, to exec

@@ -46,5 +46,5 @@ kubectl -n sluice exec deploy/sluice -- sluice check
 
 # Production, while things happen to it.
 kubectl delete -k deploy/overlays/local --wait
-load/kubernetes/main.sh rollout force drain-machine nats-leader redis passwords components spool-on nats-away-with-spool drain-volume spool-off
+load/kubernetes/main.sh rollout force drain-machine nats-leader redis password-of-nodes components spool-on nats-away-with-spool drain-volume spool-off
 echo 'all is well'

@@ -94,14 +94,14 @@ nats_away_and_start() {
   sleep 60
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && status statefulset/sluice
 }
-# The nodes' password of NATS, and that of the servers among themselves. No server restarts.
-passwords() {
-  local before after
-  before=$(k get pods -l app.kubernetes.io/name=nats -o 'jsonpath={.items[*].status.startTime}')
-  ../../deploy/password.sh nodes && ../../deploy/password.sh routes || return 1
-  after=$(k get pods -l app.kubernetes.io/name=nats -o 'jsonpath={.items[*].status.startTime}')
-  [ "$before" = "$after" ] || { echo "servers of NATS were replaced: $before, $after"; return 1; }
+# A password of NATS, by whom it is used. No server restarts.
+password() {
+  local before
+  before=$(nats_starts)
+  ../../deploy/password.sh "$1" || return 1
+  [ "$before" = "$(nats_starts)" ] || { echo "servers of NATS were replaced: $before, $(nats_starts)"; return 1; }
 }
+nats_starts() { k get pods -l app.kubernetes.io/name=nats -o 'jsonpath={.items[*].status.startTime}'; }
 # Every component, each object in its namespace; the servers of NATS in a zone each, as machines are called for this.
 components() {
   local at made
@@ -141,7 +141,7 @@ drain_volume() {
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && ../../deploy/spool.sh drain spool-sluice-3
 }
 
-ALL=(quiet rollout setting let-go force drain-machine nats-rollout nats-leader redis scale passwords components nats-away-75s spool-on nats-away-with-spool drain-volume spool-rollout spool-off)
+ALL=(quiet rollout setting let-go force drain-machine nats-rollout nats-leader redis scale password-of-nodes password-of-routes components nats-away-75s spool-on nats-away-with-spool drain-volume spool-rollout spool-off)
 run() {
   case $1 in
     quiet) scenario "$1" 15 true ;;
@@ -154,7 +154,8 @@ run() {
     nats-leader) scenario "$1" 60 nats_leader ;;
     redis) scenario "$1" 45 redis ;;
     scale) scenario "$1" 90 scale ;;
-    passwords) scenario "$1" 360 passwords ;;
+    password-of-nodes) scenario "$1" 300 password nodes ;;
+    password-of-routes) scenario "$1" 150 password routes ;;
     components) scenario "$1" 360 components ;;
     nats-away-75s) scenario "$1" 110 nats_away 75 ;;
     spool-on) scenario "$1" 90 spool_on ;;

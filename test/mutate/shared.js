@@ -16,6 +16,7 @@ const PARTITION_AUDIT = 'audit/partition-audit.ts'
 const PUBLISHER = 'queue/stream/publisher.ts'
 const SHARED = 'limits/shared/shared-admission.ts'
 const TURN_CALLS = 'limits/shared/turn-calls.ts'
+const CALL_ENDING = 'limits/shared/call-ending.ts'
 const BUDGET = 'limits/shared/app-budget.ts'
 const SPOOL = 'queue/spool/spool.ts'
 const DRAINER = 'queue/spool/drainer.ts'
@@ -102,9 +103,9 @@ export const SHARED_MODE = [
   {
     name: 'n2',
     bug: 'a give-back whose answer was lost is sent again',
-    file: TURN_CALLS,
-    find: 'question.apps[at].corrections) if (events < 0) budget.correct(minute, events)',
-    replace: 'question.apps[at].corrections) budget.correct(minute, events)',
+    file: CALL_ENDING,
+    find: 'outcomes: takes.map(() => kind), corrections: sent.filter(([, events]) => events < 0)',
+    replace: 'outcomes: takes.map(() => kind), corrections: sent',
     tests: [SHARED_ADMISSION],
   },
   {
@@ -353,7 +354,7 @@ export const SHARED_MODE = [
   {
     name: 's9',
     bug: 'an older record decides about a request',
-    file: TURN_CALLS,
+    file: CALL_ENDING,
     find: 'if (isNewest || answer === ANSWER.held',
     replace: 'if (isNewest || answer >= ANSWER.done || answer === ANSWER.held',
     tests: [SHARED_ADMISSION],
@@ -579,17 +580,17 @@ export const SHARED_MODE = [
   {
     name: 'rc2',
     bug: 'a partition that is not served is probed without the keys of the call that failed',
-    file: TURN_CALLS,
-    find: '        if (key !== null) group.releasedKeys.push(key)\n',
-    replace: '',
+    file: CALL_ENDING,
+    find: 'releasedKeys: takes.flatMap(({ key }) => key ?? [])',
+    replace: 'releasedKeys: []',
     tests: [SHARED_ADMISSION],
   },
   {
     name: 'rc3',
     bug: 'what a partition took by shares is forgotten where the cluster did not run its call',
-    file: TURN_CALLS,
-    find: '      for (const [minute, events] of question.apps[at].corrections) budget.correct(minute, events)\n',
-    replace: '',
+    file: CALL_ENDING,
+    find: 'outcomes: away, corrections: sent, releasedKeys',
+    replace: 'outcomes: away, corrections: [], releasedKeys',
     tests: [SHARED_ADMISSION],
   },
   {

@@ -7,9 +7,10 @@ import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
 import type { AppBudget } from './app-budget.ts'
+import { type CallEnding, endOf, isSentAgain } from './call-ending.ts'
 import { type Call, CallGroup, gather } from './call-group.ts'
 import { SeenPartitions } from './seen-partitions.ts'
-import { ANSWER, encodeQuestion, type Reply, TAKE } from './take.ts'
+import { encodeQuestion, type Reply, TAKE } from './take.ts'
 
 /** Under way at one time, per group. */
 const MAX_CALLS = 4
@@ -91,11 +92,10 @@ export class TurnCalls {
 
   /** To be called when Redis goes away: nothing waits for a late answer any more. */
   abandonLate(): void {
-    for (const [call, { group, timer }] of this.#late) {
-      this.#options.timers.clear(timer)
-      this.#handleNoReply(group, call, 'away')
+    for (const [call, { group }] of this.#late) {
+      this.#stopWaiting(call)
+      this.#end(group, call, { kind: 'away' })
     }
-    this.#late.clear()
   }
 
   /** To be called when Redis is back. */
@@ -193,7 +193,7 @@ export class TurnCalls {
     let isUnserved = false
     try {
       reply = await runScript(link, TAKE, keys, args, read, {
-        onLate: (late) => this.#handleLateReply(call, late),
+        onLate: (late) => this.#handleLateReply(group, call, late),
         onSlotFault: (fault) => {
           // Too late: what the call had to say is on its way again.
           if (reply !== null && !this.#late.has(call)) return
@@ -206,105 +206,56 @@ export class TurnCalls {
     }
     group.callsUnderway--
     if (reply === null) {
-      // Redis refused the call and would refuse it again, so nothing of it is sent again.
       calls.failed++
-      for (const { takes } of call.budgets) for (const { resolve } of takes) resolve('away')
+      this.#end(group, call, { kind: 'refused' })
     } else if (isUnserved) {
       calls.failed++
     } else if (reply === 'away') {
       calls[link.isUp ? 'slow' : 'failed']++
       if (link.isUp) this.#awaitLateReply(group, call)
-      else this.#handleNoReply(group, call, 'away')
+      else this.#end(group, call, { kind: 'away' })
     } else {
       calls.answered++
       time.learn(reply.nowMs, sentAtMs, timers.monotonicMs())
       if (isProbe) this.#handleServed(group)
-      this.#handleReply(call, reply)
+      this.#handleReply(group, call, reply)
     }
     if (!group.isEmpty) this.#schedule(group)
     this.#onIdle?.()
   }
 
-  #handleReply({ budgets, question }: Call, reply: Reply): void {
-    const { forgotten, lost } = this.#seen.learn(question.partitions, reply.partitions)
+  #handleReply(group: CallGroup, call: Call, reply: Reply): void {
+    const { forgotten, lost } = this.#seen.learn(call.question.partitions, reply.partitions)
     if (lost.length > 0) this.#options.onLost(lost)
-    for (const [at, { budget, takes }] of budgets.entries()) {
-      const appReply = reply.apps[at]
-      budget.acknowledge(appReply)
-      const isNewest = question.apps[at].app === budget.app
-      // The record changed meanwhile and may allow less, so the token budget granted under the old one is given back. After a
-      // loss, what this node knew before it decides about its share.
-      if (isNewest && !forgotten.has(budget.partition)) budget.apply(appReply)
-      else if (appReply.granted > 0) budget.correct(appReply.minute, appReply.granted)
-      if (budget.tokens > 0) this.#options.onGranted(budget)
-      const { minute, cycleMinute } = appReply
-      for (const [place, { resolve, events, asks }] of takes.entries()) {
-        const answer = appReply.takes[place]
-        if (answer === ANSWER.forgotten) resolve('away')
-        else if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay || answer < 0) {
-          resolve({ answer, nowMs: reply.nowMs, minute, cycleMinute })
-        } else {
-          // The newest record decides about each request.
-          if (answer === ANSWER.done && events > 0 && !asks) budget.correct(minute, events)
-          resolve('retry')
-        }
-      }
-      if (budget.corrections.size > 0) this.add(budget)
-    }
+    this.#end(group, call, { kind: 'replied', reply }, forgotten)
   }
 
   /** Its takes wait on: asked again, they would be taken twice. */
   #awaitLateReply(group: CallGroup, call: Call): void {
     const timer = this.#options.timers.setTimeout(() => {
-      this.#late.delete(call)
-      this.#handleNoReply(group, call, 'unanswered')
+      this.#stopWaiting(call)
+      this.#end(group, call, { kind: 'unanswered' })
     }, LATE_WAIT_MS)
     timer.unref()
     this.#late.set(call, { group, timer })
   }
 
-  #handleLateReply(call: Call, decoded: Reply): void {
-    const waiting = this.#late.get(call)
-    if (waiting !== undefined) {
-      this.#options.timers.clear(waiting.timer)
-      this.#late.delete(call)
-      return this.#handleReply(call, decoded)
-    }
+  #handleLateReply(group: CallGroup, call: Call, reply: Reply): void {
+    const wasGivenUp = !this.#late.has(call)
+    this.#stopWaiting(call)
     // Its requests were decided without Redis or refused, and what it had to add was sent again: all of it is taken back.
-    for (const [at, { budget, takes }] of call.budgets.entries()) {
-      const { minute, granted, takes: answers } = decoded.apps[at]
-      budget.acknowledge(decoded.apps[at])
-      const taken = takes.reduce(
-        (sum, { events, asks }, place) => sum + (answers[place] === ANSWER.done && !asks ? events : 0),
-        granted,
-      )
-      if (taken > 0) budget.correct(minute, taken)
-      for (const [added, events] of call.question.apps[at].corrections) if (events < 0) budget.correct(added, -events)
-      if (budget.corrections.size > 0) this.add(budget)
-    }
+    if (wasGivenUp) this.#end(group, call, { kind: 'late', reply })
+    else this.#handleReply(group, call, reply)
   }
 
-  /** The call has not run, and all of it waits for the next probe but its takes, which go on without Redis. */
+  /** All of the call waits for the next probe but its takes, which go on without Redis. */
   #handleUnserved(group: CallGroup, call: Call, fault: RedisFault): void {
-    const { question, budgets, acceptedKeys } = call
-    const waiting = this.#late.get(call)
-    if (waiting !== undefined) this.#options.timers.clear(waiting.timer)
-    this.#late.delete(call)
+    this.#stopWaiting(call)
     if (!group.isUnserved) this.#options.onServed(group.partition, fault)
     group.isUnserved = true
-    for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
-    group.dropOldestKeys()
-    group.releasedKeys.push(...question.released)
-    for (const [at, { budget, takes, isLost }] of budgets.entries()) {
-      if (isLost) group.lostBudgets.add(budget)
-      group.budgets.add(budget)
-      for (const [minute, events] of question.apps[at].corrections) budget.correct(minute, events)
-      for (const { key, resolve } of takes) {
-        // Nothing is claimed under it. A probe without it could succeed where the call did not.
-        if (key !== null) group.releasedKeys.push(key)
-        resolve('away')
-      }
-    }
+    group.releasedKeys.push(...call.question.released)
+    for (const { budget } of call.budgets) group.budgets.add(budget)
+    this.#end(group, call, { kind: 'unserved' })
     for (const budget of group.budgets) for (const { resolve } of budget.takes.splice(0)) resolve('away')
   }
 
@@ -315,18 +266,30 @@ export class TurnCalls {
     if (!group.isEmpty) this.#schedule(group)
   }
 
-  /**
-   * The script may still have run. Keys and events taken without Redis are sent again; refunds are not: a counter
-   * that is too high is corrected by the audit, and one that is too low lets an app exceed its limit.
-   */
-  #handleNoReply(group: CallGroup, { budgets, acceptedKeys, question }: Call, outcome: 'away' | 'unanswered'): void {
-    for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
-    group.dropOldestKeys()
-    for (const [at, { budget, takes, isLost }] of budgets.entries()) {
-      if (isLost) group.lostBudgets.add(budget)
-      for (const [minute, events] of question.apps[at].corrections) if (events < 0) budget.correct(minute, events)
+  #stopWaiting(call: Call): void {
+    const waiting = this.#late.get(call)
+    if (waiting !== undefined) this.#options.timers.clear(waiting.timer)
+    this.#late.delete(call)
+  }
+
+  /** `forgotten`: the partitions whose counts Redis has lost. */
+  #end(group: CallGroup, call: Call, ending: CallEnding, forgotten: ReadonlySet<number> = new Set()): void {
+    if (isSentAgain(ending)) {
+      for (const [key, value] of call.acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
+      group.dropOldestKeys()
+    }
+    for (const [at, { budget, takes, isLost }] of call.budgets.entries()) {
+      const question = call.question.apps[at]
+      const state = { isNewest: question.app === budget.app, hasForgotten: forgotten.has(budget.partition) }
+      const { outcomes, corrections, isApplied, releasedKeys } = endOf(ending, at, { question, takes, ...state })
+      if (isLost && isSentAgain(ending)) group.lostBudgets.add(budget)
+      if ('reply' in ending) budget.acknowledge(ending.reply.apps[at])
+      if (isApplied && 'reply' in ending) budget.apply(ending.reply.apps[at])
+      for (const [minute, events] of corrections) budget.correct(minute, events)
+      group.releasedKeys.push(...releasedKeys)
+      if (ending.kind === 'replied' && budget.tokens > 0) this.#options.onGranted(budget)
+      for (const [place, outcome] of outcomes.entries()) takes[place].resolve(outcome)
       if (budget.corrections.size > 0) this.add(budget)
-      for (const { resolve } of takes) resolve(outcome)
     }
   }
 }

@@ -13,6 +13,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY bin bin
+COPY tools/build tools/build
 COPY src src
 RUN npm run build
 # Packages that the running service loads. The optional ones stay out: piscina does without its native part.

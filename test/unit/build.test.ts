@@ -1,11 +1,11 @@
-// bin/build.js over a small tree of its own: dist/ holds what src/ is, and nothing else.
+// tools/build/main.js over a small tree of its own: dist/ holds what src/ is, and nothing else.
 
 import { spawnSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { hashOfSources } from '../../bin/assembled.js'
+import { hashOfSources } from '../../tools/build/assembled.js'
 import { makeFolder } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -16,9 +16,11 @@ let folder: string
 beforeAll(async () => {
   tree = await mkdtemp(join(tmpdir(), 'sluice-build-'))
   folder = tree
-  await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true, preserveTimestamps: false })
-  for (const name of await readdir(join(folder, 'bin'), { recursive: true }))
-    await utimes(join(folder, 'bin', name), LONG_AGO, LONG_AGO)
+  for (const part of ['bin', 'tools/build']) {
+    await cp(join(ROOT, part), join(folder, part), { recursive: true, preserveTimestamps: false })
+    for (const name of await readdir(join(folder, part), { recursive: true }))
+      await utimes(join(folder, part, name), LONG_AGO, LONG_AGO)
+  }
   const settings = ['package.json', 'package-lock.json', 'tsconfig.json']
   for (const name of [...settings, 'src/console/web/tsconfig.json', 'src/console/web/index.html']) {
     await cp(join(ROOT, name), join(folder, name))
@@ -33,8 +35,8 @@ beforeAll(async () => {
   await source('console/web/style.css', faces.join('\n'))
   for (const name of ['inter', 'mono']) await source(`console/web/fonts/${name}.woff2`, name)
   await source('console/web/fonts/OFL.txt', 'the licence of a font')
-  await source('decode/assembly/scanner.ts', '// Its WebAssembly lies in bin/.')
-  await writeFile(join(folder, 'bin/wasm/sources.sha256'), hashOfSources(join(folder, 'src')))
+  await source('decode/assembly/scanner.ts', '// Its WebAssembly lies in tools/build/.')
+  await writeFile(join(folder, 'tools/build/wasm/sources.sha256'), hashOfSources(join(folder, 'src')))
   build()
 })
 afterAll(() => rm(tree, { recursive: true }))
@@ -54,7 +56,7 @@ async function source(name: string, text: string, changed = LONG_AGO): Promise<v
 }
 
 function build(): { status: number | null; said: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'bin/build.js')], { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'tools/build/main.js')], { encoding: 'utf8' })
   return { status, said: stdout + stderr }
 }
 
@@ -106,7 +108,7 @@ it('warns where the WebAssembly is not of these sources, and changes nothing', a
   await source('decode/assembly/scanner.ts', '// Another one.')
   expect(build()).toEqual({
     status: 0,
-    said: 'sluice: the WebAssembly in bin/wasm is not of the sources in src/*/assembly: npm run build:scanner\n',
+    said: 'sluice: the WebAssembly in tools/build/wasm is not of the sources in src/*/assembly: npm run build:scanner\n',
   })
   expect(await built()).toEqual(OUTPUTS)
 })

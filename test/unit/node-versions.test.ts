@@ -59,7 +59,7 @@ describe('on a Node that says to be', () => {
     return { status, stderr }
   }
 
-  const ENTRIES = ['bin/build.js', 'bin/sluice.js', 'dist/main.js']
+  const ENTRIES = ['tools/build/main.js', 'bin/sluice.js', 'dist/main.js']
 
   it.each([
     ['18.20.8', 'is too old'],

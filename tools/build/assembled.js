@@ -1,12 +1,12 @@
 // What is written in AssemblyScript: its source and its place in dist/, from src/ and dist/, and the WebAssembly that it was
-// compiled to. This is kept in the repository, since the compiler weighs 100 MB: bin/build-wasm.js.
+// compiled to. This is kept in the repository, since the compiler weighs 100 MB: wasm.js.
 
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// Not by import.meta.dirname: bin/build.js loads this before it refuses a Node that has none.
+// Not by import.meta.dirname: main.js loads this before it refuses a Node that has none.
 const kept = fileURLToPath(new URL('wasm', import.meta.url))
 /** Of the sources that it was compiled from. */
 export const KEPT_HASH = join(kept, 'sources.sha256')

@@ -1,4 +1,4 @@
-// Builds dist/ from src/ (esbuild, and a copy of each Lua script) and the WebAssembly that lies in bin/wasm/, and removes
+// Builds dist/ from src/ (esbuild, and a copy of each Lua script) and the WebAssembly that lies in wasm/, and removes
 // outputs that have no source any more. The types are checked by `npm run check:code`.
 
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -12,12 +12,12 @@ import {
   CONSOLE_SOURCE,
   consoleOutputs,
   TYPEBOX,
-} from './build-console.js'
-import { refuseOldNode } from './node-version.js'
+} from './console.js'
+import { refuseOldNode } from '../../bin/node-version.js'
 import { transpile } from './transpile.js'
 
 refuseOldNode()
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const dist = join(root, 'dist')
 const ASSEMBLY = `${sep}assembly${sep}`
 
@@ -34,7 +34,7 @@ const wanted = new Set(outputs.flatMap(withFolders))
 const stale = list(dist).filter((name) => !wanted.has(name) && !name.startsWith(CONSOLE_ASSETS))
 // A moved file keeps its modification time, so a stale output forces a rebuild.
 const moved = stale.length > 0
-const builders = ['build.js', 'build-console.js', 'transpile.js'].map((name) => join(root, 'bin', name))
+const builders = ['main.js', 'console.js', 'transpile.js'].map((name) => join(root, 'tools', 'build', name))
 const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), ...builders, ...settings]))
 const copies = [
   ...scripts.map((name) => ({ from: inSource(name), to: name })),
@@ -50,7 +50,7 @@ if (compile) {
   if (sources.includes(TYPEBOX)) await bundleTypebox(dist)
 }
 if (!existsSync(KEPT_HASH) || readFileSync(KEPT_HASH, 'utf8') !== hashOfSources(join(root, 'src')))
-  console.error('sluice: the WebAssembly in bin/wasm is not of the sources in src/*/assembly: npm run build:scanner')
+  console.error('sluice: the WebAssembly in tools/build/wasm is not of the sources in src/*/assembly: npm run build:scanner')
 for (const { from, to } of copies) {
   mkdirSync(dirname(join(dist, to)), { recursive: true })
   copyFileSync(from, join(dist, to))

@@ -1,4 +1,4 @@
-// `npm run build:scanner`: compiles src/*/assembly to bin/wasm/. With --check it writes nothing, and ends with 1 where what is
+// `npm run build:scanner`: compiles src/*/assembly to tools/build/wasm/. With --check it writes nothing, and ends with 1 where what is
 // kept there is not what the sources compile to.
 
 import { spawnSync } from 'node:child_process'
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { ASSEMBLED, hashOfSources, KEPT_HASH } from './assembled.js'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const checks = process.argv.includes('--check')
 // Of a module's own nothing lies in memory but what it puts there: no static data, no heap, no stack. 65,536 pages are
 // any memory's most.

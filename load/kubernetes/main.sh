@@ -91,7 +91,7 @@ nats_away_and_start() {
   k scale statefulset/nats --replicas 0 && sleep 20 || return 1
   k delete pod sluice-1 --force --grace-period=0 && sleep 3
   k wait --for=condition=Ready pod/sluice-1 --timeout 60s || { k exec sluice-1 -- node -e 'fetch("http://localhost:9090/readyz?verbose").then((a) => a.text()).then(console.log)'; return 1; }
-  sleep 60
+  sleep 90
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && status statefulset/sluice
 }
 # A password of NATS, by whom it is used. No server restarts.
@@ -159,7 +159,7 @@ run() {
     components) scenario "$1" 360 components ;;
     nats-away-75s) scenario "$1" 110 nats_away 75 ;;
     spool-on) scenario "$1" 90 spool_on ;;
-    nats-away-with-spool) AFTER=sent_on scenario "$1" 150 nats_away_and_start ;;
+    nats-away-with-spool) AFTER=sent_on scenario "$1" 190 nats_away_and_start ;;
     drain-volume) AFTER=sent_on scenario "$1" 120 drain_volume ;;
     spool-rollout) scenario "$1" 120 rollout ;;
     spool-off) scenario "$1" 120 spool_off ;;

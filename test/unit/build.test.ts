@@ -56,7 +56,9 @@ async function source(name: string, text: string, changed = LONG_AGO): Promise<v
 }
 
 function build(): { status: number | null; said: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'tools/build/main.js')], { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'tools/build/main.js')], {
+    encoding: 'utf8',
+  })
   return { status, said: stdout + stderr }
 }
 

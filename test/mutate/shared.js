@@ -104,8 +104,8 @@ export const SHARED_MODE = [
     name: 'n2',
     bug: 'a give-back whose answer was lost is sent again',
     file: CALL_ENDING,
-    find: 'outcomes: takes.map(() => kind), corrections: sent.filter(([, events]) => events < 0)',
-    replace: 'outcomes: takes.map(() => kind), corrections: sent',
+    find: 'outcomes: all(ending.kind), corrections: ofTaken',
+    replace: 'outcomes: all(ending.kind), corrections: sent',
     tests: [SHARED_ADMISSION],
   },
   {
@@ -589,8 +589,8 @@ export const SHARED_MODE = [
     name: 'rc3',
     bug: 'what a partition took by shares is forgotten where the cluster did not run its call',
     file: CALL_ENDING,
-    find: 'outcomes: away, corrections: sent, releasedKeys',
-    replace: 'outcomes: away, corrections: [], releasedKeys',
+    find: '        corrections: sent,\n',
+    replace: '',
     tests: [SHARED_ADMISSION],
   },
   {

@@ -1,10 +1,9 @@
 // Writes what is in doubt to Redis: a retry under its key then takes nothing that was taken before, and the audit settles it
 // before it closes its minute. While Redis is away it waits here.
 
-import type { Timers } from '../../lib/timers.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
-import type { RedisLink } from '../../redis/link.ts'
 import { integer, listOf } from '../../redis/reply.ts'
+import type { SharedContext } from './context.ts'
 import { doubtsKey } from './take.ts'
 
 /** As long as JetStream's duplicate window, in which a doubt can be settled, and a minute. */
@@ -12,20 +11,14 @@ const KEPT_SECONDS = 660
 /** More than a node ever has in flight. Beyond, they are dropped. */
 const MAX_UNWRITTEN = 100_000
 
-export interface DoubtsOptions {
-  readonly link: RedisLink
-  readonly timers: Timers
-  readonly onFault: (error: unknown) => void
-}
-
 export class Doubts {
-  readonly #options: DoubtsOptions
+  readonly #context: SharedContext
   /** By name. */
   readonly #unwritten = new Map<string, Doubt>()
   #isScheduled = false
 
-  constructor(options: DoubtsOptions) {
-    this.#options = options
+  constructor(context: SharedContext) {
+    this.#context = context
   }
 
   /** Written in this turn of the event loop, and so before the call that releases its key. */
@@ -33,7 +26,7 @@ export class Doubts {
     if (this.#unwritten.size < MAX_UNWRITTEN) this.#unwritten.set(doubt.name, doubt)
     if (this.#isScheduled) return
     this.#isScheduled = true
-    this.#options.timers.setImmediate(() => {
+    this.#context.timers.setImmediate(() => {
       this.#isScheduled = false
       this.write()
     })
@@ -41,14 +34,14 @@ export class Doubts {
 
   /** The batch is stored: what it took is spent, and a use of its key long after takes anew. */
   settled(partition: number, name: string): void {
-    const { link, onFault } = this.#options
+    const { link, onFault } = this.#context
     this.#unwritten.delete(name)
     link.call((client) => client.hdel(doubtsKey(partition), name), integer).catch(onFault)
   }
 
   /** Also to be called when Redis is back, and every second: what had no answer is written again. */
   write(): void {
-    if (!this.#options.link.isUp || this.#unwritten.size === 0) return
+    if (!this.#context.link.isUp || this.#unwritten.size === 0) return
     const doubts = [...this.#unwritten.values()]
     this.#unwritten.clear()
     for (const partition of new Set(doubts.map((doubt) => doubt.partition))) {
@@ -60,7 +53,7 @@ export class Doubts {
   }
 
   async #writeOf(partition: number, doubts: readonly Doubt[]): Promise<void> {
-    const { link, onFault } = this.#options
+    const { link, onFault } = this.#context
     const key = doubtsKey(partition)
     const texts = doubts.flatMap(({ name, minute, events, messageId }) => [name, `${minute} ${events} ${messageId}`])
     try {

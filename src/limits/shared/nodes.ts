@@ -1,11 +1,11 @@
 // Which nodes are alive: each sends a heartbeat once a second, timed by Redis's clock.
 
 import { readFileSync } from 'node:fs'
-import type { Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { integer, listOf, must, type Read, text, unixMs } from '../../redis/reply.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
+import type { SharedContext } from './context.ts'
 
 export const NODES_KEY = 'sluice:nodes'
 
@@ -33,17 +33,9 @@ const heartbeatReply: Read<HeartbeatReply> = (reply) => {
   return { nowMs: unixMs(nowMs), beforeMs: integer(beforeMs), nodes: listOf(text)(nodes) }
 }
 
-export interface HeartbeatOptions {
-  readonly link: RedisLink
-  readonly nodeId: string
-  readonly timers: Timers
-  readonly time: RedisTime
-  readonly onFault: (error: unknown) => void
-}
-
 /** The heartbeat of this node. Each reply also sets `time`. */
 export class Heartbeat {
-  readonly #options: HeartbeatOptions
+  readonly #options: SharedContext & { readonly time: RedisTime }
   /** Nodes alive at the last reply, this one included. */
   nodes = 1
   #isUnderway = false
@@ -52,7 +44,7 @@ export class Heartbeat {
   /** Redis has lost its list: until the others are on it again, `nodes` does not fall. By the monotonic clock. */
   #isListLostUntilMs = Number.NEGATIVE_INFINITY
 
-  constructor(options: HeartbeatOptions) {
+  constructor(options: SharedContext & { readonly time: RedisTime }) {
     this.#options = options
   }
 

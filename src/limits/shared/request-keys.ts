@@ -6,10 +6,10 @@ import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { partitionOf } from '../../contract/partition.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import { createMemoryDeduplicator, type MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
-import { sleep, type Timers } from '../../lib/timers.ts'
-import type { RedisLink } from '../../redis/link.ts'
+import { sleep } from '../../lib/timers.ts'
 import { textOrNull } from '../../redis/reply.ts'
 import type { End } from '../admission.ts'
+import type { SharedContext } from './context.ts'
 import { acceptedText, BURNT, idempotencyKey, replayOfText } from './take.ts'
 import type { TurnCalls } from './turn-calls.ts'
 
@@ -19,13 +19,9 @@ export const POLL_MS = { first: 10, longest: 50 } as const
 /** A key may pass from one failing request to the next, so a wait needs an end: the request is answered 503 then. */
 export const MAX_KEY_WAIT_MS = 20_000
 
-export interface RequestKeysOptions {
-  readonly link: RedisLink
-  readonly nodeId: string
-  readonly partitions: number
+export interface RequestKeysOptions extends SharedContext {
   readonly maxKeys: number
   readonly seed: number
-  readonly timers: Timers
   readonly turnCalls: TurnCalls
 }
 

@@ -8,16 +8,16 @@ import { partitionOf } from '../../contract/partition.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { MINUTE_MS } from '../../lib/spans.ts'
-import type { Timer, Timers } from '../../lib/timers.ts'
+import type { Timer } from '../../lib/timers.ts'
 import type { QueueRefusal } from '../../queue/queue.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisFault } from '../../redis/fault.ts'
-import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
 import { type DaysUsed, type Usage, windowViews } from '../limiter.ts'
 import type { AppBudget } from './app-budget.ts'
 import { AppBudgets } from './app-budgets.ts'
+import type { SharedContext } from './context.ts'
 import { Doubts } from './doubts.ts'
 import { Heartbeat } from './nodes.ts'
 import { RequestKeys } from './request-keys.ts'
@@ -39,19 +39,12 @@ export interface LimitCalls {
   without: number
 }
 
-export interface SharedAdmissionOptions {
-  readonly link: RedisLink
-  /** Unique to this process, and new at each start. */
-  readonly nodeId: string
-  readonly partitions: number
+export interface SharedAdmissionOptions extends SharedContext {
   /** Most keys that this process remembers: accepted here in the last 300 s, or in flight. */
   readonly maxKeys: number
   readonly seed: number
-  readonly timers: Timers
   /** Incremented here. */
   readonly calls: LimitCalls
-  /** Redis refused a call: its requests went on without Redis. */
-  readonly onFault: (error: unknown) => void
   readonly onNotice: OnNotice
 }
 

@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs'
 import type { Charge } from '../../contract/charge.ts'
 import { partitionOf } from '../../contract/partition.ts'
 import { MINUTE_MS, MINUTES_A_DAY } from '../../lib/spans.ts'
-import type { Timer, Timers } from '../../lib/timers.ts'
-import type { RedisLink } from '../../redis/link.ts'
+import type { Timer } from '../../lib/timers.ts'
 import { integer, listOf, textOrNull } from '../../redis/reply.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
+import type { SharedContext } from './context.ts'
 import { countsKey, fenceIn, fenceKey, readKey } from './take.ts'
 
 const SPOOLED = redisScript(readFileSync(new URL('./spooled.lua', import.meta.url), 'utf8'))
@@ -46,15 +46,9 @@ interface Sent {
   sequence: number
 }
 
-export interface SpooledEventsOptions {
-  readonly link: RedisLink
-  /** Of this process. */
-  readonly nodeId: string
+export interface SpooledEventsOptions extends SharedContext {
   /** Of the folder, the same for the next process in it. */
   readonly spoolId: string
-  readonly partitions: number
-  readonly timers: Timers
-  readonly onFault: (error: unknown) => void
 }
 
 export class SpooledEvents {

@@ -4,12 +4,13 @@
 import type { App } from '../../apps/app.ts'
 import type { Charge } from '../../contract/charge.ts'
 import { MINUTE_MS } from '../../lib/spans.ts'
-import { sleep, type Timers } from '../../lib/timers.ts'
+import { sleep } from '../../lib/timers.ts'
 import type { QueueRefusal } from '../../queue/queue.ts'
 import type { Admitted } from '../admission.ts'
 import { cycleMinutesAt } from '../cycle-minutes.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limiter.ts'
 import type { AppBudget, TakeOutcome } from './app-budget.ts'
+import type { SharedContext } from './context.ts'
 import { MAX_KEY_WAIT_MS, POLL_MS } from './request-keys.ts'
 import { ANSWER, doubtOfAnswer, replayOfAnswer } from './take.ts'
 import type { TurnCalls } from './turn-calls.ts'
@@ -26,8 +27,7 @@ const REFUSALS: Readonly<Record<number, LimitRefusal>> = {
   [ANSWER.minute]: 'rate_limit_exceeded',
 }
 
-export interface TakesOptions {
-  readonly timers: Timers
+export interface TakesOptions extends SharedContext {
   readonly turnCalls: TurnCalls
   /** Redis's clock. */
   readonly nowMs: () => number

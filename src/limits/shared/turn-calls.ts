@@ -1,14 +1,14 @@
 // Gathers the takes, key updates and corrections of one turn of the event loop, of all apps, into one call to Redis;
 // on a cluster into one call per partition. While MAX_CALLS are under way, the rest waits for one of them to end.
 
-import type { Timer, Timers } from '../../lib/timers.ts'
+import type { Timer } from '../../lib/timers.ts'
 import type { RedisFault } from '../../redis/fault.ts'
-import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
 import type { AppBudget } from './app-budget.ts'
 import { type CallEnding, endOf, isSentAgain } from './call-ending.ts'
 import { type Call, CallGroup, gather } from './call-group.ts'
+import type { SharedContext } from './context.ts'
 import { SeenPartitions } from './seen-partitions.ts'
 import { encodeQuestion, type Reply, TAKE } from './take.ts'
 
@@ -17,15 +17,10 @@ const MAX_CALLS = 4
 /** For an answer that did not come in time; then its takes are left unanswered. */
 const LATE_WAIT_MS = 500
 
-export interface TurnCallsOptions {
-  readonly link: RedisLink
-  readonly nodeId: string
-  readonly partitions: number
+export interface TurnCallsOptions extends SharedContext {
   readonly time: RedisTime
-  readonly timers: Timers
   /** Incremented here. */
   readonly calls: { answered: number; slow: number; failed: number }
-  readonly onFault: (error: unknown) => void
   /** The app's token budget now holds events. */
   readonly onGranted: (budget: AppBudget) => void
   /** Redis has lost data of these partitions, and answers 'away' for them until it has its sums again. */
@@ -217,7 +212,10 @@ export class TurnCalls {
     } else {
       calls.answered++
       time.learn(reply.nowMs, sentAtMs, timers.monotonicMs())
-      if (isProbe) this.#handleServed(group)
+      if (isProbe && group.isUnserved) {
+        group.isUnserved = false
+        this.#options.onServed(group.partition, null)
+      }
       this.#handleReply(group, call, reply)
     }
     if (!group.isEmpty) this.#schedule(group)
@@ -259,13 +257,6 @@ export class TurnCalls {
     for (const budget of group.budgets) for (const { resolve } of budget.takes.splice(0)) resolve('away')
   }
 
-  #handleServed(group: CallGroup): void {
-    if (!group.isUnserved) return
-    group.isUnserved = false
-    this.#options.onServed(group.partition, null)
-    if (!group.isEmpty) this.#schedule(group)
-  }
-
   #stopWaiting(call: Call): void {
     const waiting = this.#late.get(call)
     if (waiting !== undefined) this.#options.timers.clear(waiting.timer)
@@ -281,10 +272,10 @@ export class TurnCalls {
     for (const [at, { budget, takes, isLost }] of call.budgets.entries()) {
       const question = call.question.apps[at]
       const state = { isNewest: question.app === budget.app, hasForgotten: forgotten.has(budget.partition) }
-      const { outcomes, corrections, isApplied, releasedKeys } = endOf(ending, at, { question, takes, ...state })
+      const { outcomes, corrections, isApplied, releasedKeys } = endOf(ending, at, question, state)
       if (isLost && isSentAgain(ending)) group.lostBudgets.add(budget)
       if ('reply' in ending) budget.acknowledge(ending.reply.apps[at])
-      if (isApplied && 'reply' in ending) budget.apply(ending.reply.apps[at])
+      if ('reply' in ending && isApplied) budget.apply(ending.reply.apps[at])
       for (const [minute, events] of corrections) budget.correct(minute, events)
       group.releasedKeys.push(...releasedKeys)
       if (ending.kind === 'replied' && budget.tokens > 0) this.#options.onGranted(budget)

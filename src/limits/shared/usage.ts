@@ -8,8 +8,8 @@ import type { Away, RedisLink } from '../../redis/link.ts'
 import { listOf, text } from '../../redis/reply.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
-import type { DaysUsed, Spooled, Usage } from '../limiter.ts'
-import { type AppQuestion, countsKey, encodeQuestion, fenceKey, type Question, TAKE } from './take.ts'
+import type { DaysUsed, Usage } from '../limiter.ts'
+import { countsKey, encodeQuestion, fenceKey, TAKE } from './take.ts'
 
 const DAYS = redisScript(readFileSync(new URL('./days.lua', import.meta.url), 'utf8'))
 
@@ -35,11 +35,10 @@ export async function readUsage(link: RedisLink, app: App, at: AskedAt): Promise
 /** Of some hundred apps at most, in their order: the script holds Redis up for about 10 µs an app. */
 export async function readUsages(link: RedisLink, apps: readonly App[], at: AskedAt): Promise<Usage[] | Away> {
   const { partitions, nowMs } = at
-  const minute = Math.floor(nowMs / MINUTE_MS)
   const asked = apps.map((app) => ({
     partition: partitionOf(app.appId, partitions),
     app,
-    cycle: cycleMinutesAt(app, minute),
+    cycle: cycleMinutesAt(app, Math.floor(nowMs / MINUTE_MS)),
     wanted: 0,
     acknowledged: [],
     corrections: new Map<number, number>(),
@@ -47,9 +46,17 @@ export async function readUsages(link: RedisLink, apps: readonly App[], at: Aske
   }))
   const usages: Usage[] = []
   for (const [together, calls] of callsOf(link, asked)) {
-    const reply = await askUsage(link, calls)
+    const question = { nodeId: '', accepted: [], released: [], partitions: [], apps: calls }
+    const { keys, args, read } = encodeQuestion(question)
+    const reply = await runScript(link, TAKE, keys, args, read)
     if (reply === 'away') return 'away'
-    for (const [index, usage] of reply.entries()) usages[together[index]] = usage
+    for (const [index, { monthUsed, dayUsed, minuteUsed, spooled, spooledOfDead, minute }] of reply.apps.entries()) {
+      const { app, cycle } = calls[index]
+      const used = { month: monthUsed, day: dayUsed, minute: minuteUsed }
+      const usage = usageOf(app, used, { atMs: reply.nowMs, minute, cycle })
+      const inSpools = { events: spooled, ofGoneNodes: spooledOfDead }
+      usages[together[index]] = spooled === 0 ? usage : { ...usage, spooled: inSpools }
+    }
   }
   return usages
 }
@@ -87,23 +94,6 @@ function callsOf<T extends { readonly partition: number }>(link: RedisLink, aske
     call[1].push(each)
   }
   return [...calls.values()]
-}
-
-async function askUsage(link: RedisLink, asked: readonly AppQuestion[]): Promise<Usage[] | Away> {
-  const question: Question = { nodeId: '', accepted: [], released: [], partitions: [], apps: asked }
-  const { keys, args, read } = encodeQuestion(question)
-  const reply = await runScript(link, TAKE, keys, args, read)
-  if (reply === 'away') return 'away'
-  const { nowMs: atMs, apps } = reply
-  return apps.map(({ minute, monthUsed, dayUsed, minuteUsed, spooled, spooledOfDead }, index) => {
-    const { app, cycle } = asked[index]
-    const usage = usageOf(app, { month: monthUsed, day: dayUsed, minute: minuteUsed }, { atMs, minute, cycle })
-    return withSpooled(usage, { events: spooled, ofGoneNodes: spooledOfDead })
-  })
-}
-
-function withSpooled(usage: Usage, spooled: Spooled): Usage {
-  return spooled.events === 0 ? usage : { ...usage, spooled }
 }
 
 export function usageOf(

@@ -1,40 +1,32 @@
 // What becomes of one app's part of a call to Redis, for each way in which the call can end.
 
 import { describe, expect, test } from 'vitest'
-import type { Take } from '../../../../src/limits/shared/app-budget.ts'
-import { type AppPart, type CallEnding, endOf, isSentAgain } from '../../../../src/limits/shared/call-ending.ts'
-import { ANSWER, type AppReply, type Reply } from '../../../../src/limits/shared/take.ts'
+import { type AppState, type CallEnding, endOf, isSentAgain } from '../../../../src/limits/shared/call-ending.ts'
+import { ANSWER, type AppQuestion, type AppReply, type Reply } from '../../../../src/limits/shared/take.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const MINUTE = 1000
-const take = (events: number, more: Partial<Take> = {}): Take => ({
-  events,
-  key: null,
-  asks: false,
-  askedAtMs: 0,
-  resolve: () => {},
-  ...more,
-})
-const TAKES = [take(5, { key: 'k1' }), take(7), take(2, { asks: true })]
+const TAKES = [
+  { events: 5, key: 'k1' },
+  { events: 7, key: null },
+  { events: 2, key: null, asks: true },
+]
 /** Given back, and taken without Redis. */
 const CORRECTIONS = new Map([
   [MINUTE, 4],
   [MINUTE - 1, -3],
 ])
 
-function partOf(more: Partial<AppPart> = {}): AppPart {
-  const cycle = { first: 0, next: 5000 }
-  const question = {
-    partition: 0,
-    app: anApp(),
-    cycle,
-    wanted: 10,
-    acknowledged: [],
-    corrections: CORRECTIONS,
-    takes: TAKES,
-  }
-  return { question, takes: TAKES, isNewest: true, hasForgotten: false, ...more }
+const QUESTION: AppQuestion = {
+  partition: 0,
+  app: anApp(),
+  cycle: { first: 0, next: 5000 },
+  wanted: 10,
+  acknowledged: [],
+  corrections: CORRECTIONS,
+  takes: TAKES,
 }
+const AS_ASKED: AppState = { isNewest: true, hasForgotten: false }
 
 function replyOf(takes: readonly number[], granted = 0): Reply {
   const counts = { monthUsed: 1, dayUsed: 1, minuteUsed: 1, taken: 1, givenBack: 0, spooled: 0, spooledOfDead: 0 }
@@ -49,7 +41,7 @@ const DONE = [ANSWER.done, ANSWER.done, ANSWER.done]
 
 describe('a reply', () => {
   test('is what each request is told, and its counts hold', () => {
-    const end = endOf(ending('replied', [ANSWER.done, ANSWER.minute, ANSWER.done], 20), 0, partOf())
+    const end = endOf(ending('replied', [ANSWER.done, ANSWER.minute, ANSWER.done], 20), 0, QUESTION, AS_ASKED)
     expect(end.outcomes.map((outcome) => (typeof outcome === 'object' ? outcome.answer : outcome))).toEqual([
       ANSWER.done,
       ANSWER.minute,
@@ -59,7 +51,7 @@ describe('a reply', () => {
   })
 
   test('about a record of before gives back what it took and granted, and has its requests asked again', () => {
-    const end = endOf(ending('replied', DONE, 20), 0, partOf({ isNewest: false }))
+    const end = endOf(ending('replied', DONE, 20), 0, QUESTION, { ...AS_ASKED, isNewest: false })
     expect(end).toMatchObject({ outcomes: ['retry', 'retry', 'retry'], isApplied: false })
     expect(end.corrections).toEqual([
       [MINUTE, 20],
@@ -70,24 +62,23 @@ describe('a reply', () => {
 
   test('about a record of before still tells of keys: held, accepted, in doubt', () => {
     const answers = [ANSWER.held, ANSWER.replay + 3, -5003]
-    const end = endOf(ending('replied', answers), 0, partOf({ isNewest: false }))
+    const end = endOf(ending('replied', answers), 0, QUESTION, { ...AS_ASKED, isNewest: false })
     expect(end.outcomes).toMatchObject(answers.map((answer) => ({ answer })))
     expect(end.corrections).toEqual([])
   })
 
   test('of a Redis that has lost its counts grants nothing, and sends to the share whoever it says so to', () => {
-    const end = endOf(
-      ending('replied', [ANSWER.forgotten, ANSWER.done, ANSWER.done], 9),
-      0,
-      partOf({ hasForgotten: true }),
-    )
+    const end = endOf(ending('replied', [ANSWER.forgotten, ANSWER.done, ANSWER.done], 9), 0, QUESTION, {
+      ...AS_ASKED,
+      hasForgotten: true,
+    })
     expect(end.outcomes[0]).toBe('away')
     expect(end).toMatchObject({ corrections: [[MINUTE, 9]], isApplied: false })
   })
 })
 
 test('a late reply tells nobody anything, and all that it counted is taken back', () => {
-  const end = endOf(ending('late', [ANSWER.done, ANSWER.month, ANSWER.done], 20), 0, partOf())
+  const end = endOf(ending('late', [ANSWER.done, ANSWER.month, ANSWER.done], 20), 0, QUESTION, AS_ASKED)
   expect(end).toEqual({
     outcomes: [],
     // The grant and the one that was taken, and the events that were added a second time.
@@ -103,7 +94,7 @@ test('a late reply tells nobody anything, and all that it counted is taken back'
 test.each(['away', 'unanswered'] as const)(
   'without a reply (%s) events taken without Redis are told again, and no refund',
   (kind) => {
-    const end = endOf({ kind }, 0, partOf())
+    const end = endOf({ kind }, 0, QUESTION, AS_ASKED)
     expect(end).toEqual({
       outcomes: [kind, kind, kind],
       corrections: [[MINUTE - 1, -3]],
@@ -115,7 +106,7 @@ test.each(['away', 'unanswered'] as const)(
 )
 
 test('a call whose slot is not served has not run: all of it again but its requests, whose keys are free', () => {
-  const end = endOf({ kind: 'unserved' }, 0, partOf())
+  const end = endOf({ kind: 'unserved' }, 0, QUESTION, AS_ASKED)
   expect(end).toEqual({
     outcomes: ['away', 'away', 'away'],
     corrections: [...CORRECTIONS],
@@ -126,7 +117,7 @@ test('a call whose slot is not served has not run: all of it again but its reque
 })
 
 test('nothing of a call that Redis refuses is sent again', () => {
-  const end = endOf({ kind: 'refused' }, 0, partOf())
+  const end = endOf({ kind: 'refused' }, 0, QUESTION, AS_ASKED)
   expect(end).toEqual({ outcomes: ['away', 'away', 'away'], corrections: [], isApplied: false, releasedKeys: [] })
   expect(isSentAgain({ kind: 'refused' })).toBe(false)
 })

@@ -17,7 +17,7 @@ import {
 import type { Inspection } from '../inspect/inspection.ts'
 import type { Answer as Told } from '../inspect/question.ts'
 import type { Scope } from '../inspect/scope.ts'
-import { usageByDayCsv } from '../inspect/usage-days.ts'
+import { usageByDayCsv } from '../inspect/usage-report.ts'
 import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
 import type { Timers } from '../lib/timers.ts'
 import { Access, type AccessOptions, type Denied } from './access.ts'

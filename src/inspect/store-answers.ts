@@ -26,8 +26,14 @@ import { ReadingBudget } from './reading-budget.ts'
 import { isOfOperators, narrowed, type Scope, toldReason } from './scope.ts'
 import { answerInThread } from './start-thread.ts'
 import { unavailableReason } from './unavailable.ts'
-import { type ReadDays, usageByDay } from './usage-days.ts'
-import { type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
+import {
+  type ReadDays,
+  type ReadUsages,
+  usageByDay,
+  usageForApp,
+  usageReport,
+  usageReportText,
+} from './usage-report.ts'
 
 export interface OpenStores {
   readonly apps: Pick<AppDirectory, 'find' | 'findById' | 'all'>
@@ -69,16 +75,17 @@ const MAX_EXPLANATIONS = 1
 /** Questions for one app. */
 const MAX_WAITING = 20
 
+/** So many of which are answered at a time. */
+type InPlaces = Exclude<OfStores, 'example'>
+/** What threads read for, which an app's developers have a budget of. */
+const OF_BUDGET: ReadonlySet<OfStores> = new Set(['explain', 'batch', 'events'])
+
 export class StoreAnswers {
   readonly #timers: Timers
   readonly #lastHours: (scope: Scope) => Promise<readonly LastHourPiece[]>
   readonly #onFault: (error: unknown) => void
   readonly #budget: ReadingBudget
-  readonly #searches: Places
-  readonly #readings: Places
-  readonly #explanations: Places
-  readonly #reports: Places
-  readonly #alertReadings: Places
+  readonly #places: { readonly [Name in InPlaces]: Places }
   /** null: they are not open yet. */
   open: OpenStores | null = null
 
@@ -92,42 +99,38 @@ export class StoreAnswers {
     this.#lastHours = lastHours
     this.#onFault = onFault
     this.#budget = new ReadingBudget(timers)
-    this.#searches = new Places(timers, MAX_SEARCHES, MAX_WAITING)
-    this.#readings = new Places(timers, MAX_READINGS, MAX_WAITING)
-    this.#explanations = new Places(timers, MAX_EXPLANATIONS, MAX_WAITING)
-    this.#reports = new Places(timers, MAX_REPORTS, MAX_WAITING)
-    this.#alertReadings = new Places(timers, MAX_ALERT_READINGS, MAX_WAITING)
+    const places = (most: number): Places => new Places(timers, most, MAX_WAITING)
+    const [searches, reports] = [places(MAX_SEARCHES), places(MAX_REPORTS)]
+    this.#places = {
+      explain: places(MAX_EXPLANATIONS),
+      batch: searches,
+      search: searches,
+      events: places(MAX_READINGS),
+      apps: reports,
+      days: reports,
+      alerts: places(MAX_ALERT_READINGS),
+    }
   }
 
   async answer(name: OfStores, { query, body = NO_BODY, scope }: Omit<Question, 'name'>): Promise<Answer> {
     const stores = this.open
     if (stores === null) return problemOf('starting')
+    if (name === 'example') return answerOf(stores.example())
     const asked = new URLSearchParams(query)
-    switch (name) {
-      case 'explain':
-        return await this.#read(this.#explanations, scope, () =>
-          this.#explain(stores, body, asked.get('app_key'), scope),
-        )
-      case 'batch':
-        return await this.#read(this.#searches, scope, () => this.#find(stores, asked, scope))
-      case 'apps':
-        return await this.#within(this.#reports, scope, () => this.#report(stores, asked, scope))
-      case 'days':
-        return await this.#within(this.#reports, scope, () => this.#byDay(stores, asked, scope))
-      case 'alerts':
-        return await this.#within(this.#alertReadings, scope, () => this.#alerts(stores, asked, scope))
-      case 'events':
-        return await this.#read(this.#readings, scope, () => this.#newestEvents(stores, asked, scope))
-      case 'search':
-        return await this.#within(this.#searches, scope, () => this.#search(stores, asked))
-      case 'example':
-        return answerOf(stores.example())
+    const answers: { readonly [Name in InPlaces]: () => Promise<Answer> } = {
+      explain: () => this.#explain(stores, body, asked.get('app_key'), scope),
+      batch: () => this.#find(stores, asked, scope),
+      search: () => this.#search(stores, asked),
+      events: () => this.#newestEvents(stores, asked, scope),
+      apps: () => this.#report(stores, asked, scope),
+      days: () => this.#byDay(stores, asked, scope),
+      alerts: () => this.#alerts(stores, asked, scope),
     }
-  }
-
-  async #within(places: Places, scope: Scope, work: () => Promise<Answer>): Promise<Answer> {
+    const refusal = (): Answer | null => (OF_BUDGET.has(name) ? this.#refusalOfBudget(scope) : null)
     try {
-      const answer = await places.within(scope, work)
+      // Those before it may use the budget up while it waits.
+      const work = async (): Promise<Answer> => refusal() ?? (await answers[name]())
+      const answer = refusal() ?? (await this.#places[name].within(scope, work))
       return answer === 'busy' ? problemOf('busy') : answer
     } catch (error) {
       const reason = unavailableReason(error)
@@ -137,17 +140,12 @@ export class StoreAnswers {
     }
   }
 
-  /** What a thread reads for, which an app's developers have a budget of. */
-  async #read(places: Places, scope: Scope, work: () => Promise<Answer>): Promise<Answer> {
-    const refusal = (): Answer | null => {
-      const seconds = isOfOperators(scope) ? 0 : this.#budget.secondsLeft(scope.appId)
-      if (seconds === 0) return null
-      const error: PortalProblem = 'too_many_searches'
-      const json = JSON.stringify({ error, message: TOO_MUCH_READ, retry_after_seconds: seconds })
-      return { status: PORTAL_PROBLEMS[error][0], json }
-    }
-    // Those before it may use the budget up while it waits.
-    return refusal() ?? (await this.#within(places, scope, async () => refusal() ?? (await work())))
+  #refusalOfBudget(scope: Scope): Answer | null {
+    const seconds = isOfOperators(scope) ? 0 : this.#budget.secondsLeft(scope.appId)
+    if (seconds === 0) return null
+    const error: PortalProblem = 'too_many_searches'
+    const json = JSON.stringify({ error, message: TOO_MUCH_READ, retry_after_seconds: seconds })
+    return { status: PORTAL_PROBLEMS[error][0], json }
   }
 
   #onRead(scope: Scope): (readMs: number) => void {
@@ -186,58 +184,41 @@ export class StoreAnswers {
     return answerOf(explainedJson(explanation, scope))
   }
 
+  /** Of one app for itself; or of the nearest to a limit, or of one of them, for the operators. */
   async #report({ apps, readUsages }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
-    if (scope !== 'all') return await this.#usageOf({ apps, readUsages }, scope)
-    const appId = asked.get('app') ?? ''
+    const app = scope === 'all' ? null : appIn(apps, scope.appId, scope)
+    if (app !== null && 'status' in app) return app
     const top = countIn(asked, 'top', { most: MAX_REPORTED_APPS, standard: DEFAULT_APPS })
     if (typeof top === 'string') return problemOf('bad_request', top)
-    const wanted = appId === '' ? { top } : { appId }
+    const appId = app?.appId ?? (asked.get('app') || null)
     const [report, pieces] = await Promise.all([
-      usageReport(apps.all(), readUsages, wanted, this.#timers),
-      this.#lastHours(appId === '' ? 'all' : { appId }),
+      usageReport(app === null ? apps.all() : [app], readUsages, appId === null ? { top } : { appId }, this.#timers),
+      this.#lastHours(appId === null ? 'all' : { appId }),
     ])
     if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
+    if (app !== null) return answerOf(usageForApp(report, seenOf(app.appId, pieces)))
     return { status: 200, json: await usageReportText(report, (id) => seenOf(id, pieces), this.#timers) }
   }
 
   async #byDay({ apps, readDays }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
-    const appId = scope === 'all' ? asked.get('app') || null : scope.appId
+    const appId = appIdOf(asked, scope)
     const days = countIn(asked, 'days', { most: MAX_USAGE_DAYS, standard: MAX_USAGE_DAYS })
     if (typeof days === 'string') return problemOf('bad_request', days)
-    const app = appId === null ? null : apps.findById(appId)
-    if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
-    if (app === 'unknown') return noSuchApp(scope)
+    const app = appId === null ? null : appIn(apps, appId, scope)
+    if (app !== null && 'status' in app) return app
     const asksFor = app === null ? apps.all() : [app]
     const report = await usageByDay(asksFor, readDays, { days, isOfOne: app !== null }, this.#timers)
-    if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
-    return answerOf(report)
+    return report === 'away' ? problemOf('unavailable', COUNTERS_AWAY) : answerOf(report)
   }
 
   async #alerts({ readAlerts }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
-    const appId = scope === 'all' ? asked.get('app') || null : scope.appId
     const limit = countIn(asked, 'limit', { most: MAX_ALERTS_SHOWN, standard: MAX_ALERTS_SHOWN })
     if (typeof limit === 'string') return problemOf('bad_request', limit)
     const question = { since: asked.get('since') || null, after: asked.get('after') || null, limit }
-    const found = await alertsSince(readAlerts, appId, question, this.#timers.nowMs())
+    const found = await alertsSince(readAlerts, appIdOf(asked, scope), question, this.#timers.nowMs())
     if (found === 'away') return problemOf('unavailable', 'the alerts cannot be read: NATS is away')
     if ('mistake' in found) return problemOf('bad_request', found.mistake)
     return answerOf(found)
-  }
-
-  async #usageOf(
-    { apps, readUsages }: Pick<OpenStores, 'apps' | 'readUsages'>,
-    scope: Exclude<Scope, 'all'>,
-  ): Promise<Answer> {
-    const { appId } = scope
-    const app = apps.findById(appId)
-    if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
-    if (app === 'unknown') return noSuchApp(scope)
-    const [report, pieces] = await Promise.all([
-      usageReport([app], readUsages, { appId }, this.#timers),
-      this.#lastHours(scope),
-    ])
-    if (report === 'away') return problemOf('unavailable', COUNTERS_AWAY)
-    return answerOf(usageForApp(report, seenOf(appId, pieces)))
   }
 
   async #find({ place }: OpenStores, asked: URLSearchParams, scope: Scope): Promise<Answer> {
@@ -288,8 +269,17 @@ function namesNoApp(verdict: Violations): boolean {
   return path === 'app_key' && message === 'required'
 }
 
-/** The portal has no word for it: whoever asks there has a key of the app. */
-function noSuchApp(scope: Scope): Answer {
+/** null: all. */
+function appIdOf(asked: URLSearchParams, scope: Scope): string | null {
+  return scope === 'all' ? asked.get('app') || null : scope.appId
+}
+
+/** Or why there is none. */
+function appIn(apps: OpenStores['apps'], appId: string, scope: Scope): App | Answer {
+  const app = apps.findById(appId)
+  if (app === 'unavailable') return problemOf('unavailable', 'the app records cannot be read')
+  if (app !== 'unknown') return app
+  // The portal has no word for it: whoever asks there has a key of the app.
   return isOfOperators(scope) ? problemOf('no_such_app') : problemOf('not_found', PROBLEMS.no_such_app[1])
 }
 

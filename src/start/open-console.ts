@@ -16,7 +16,7 @@ import { EventTaps } from '../inspect/live/event-tap.ts'
 import { alertTaps, refusalTaps } from '../inspect/live/item-taps.ts'
 import { LocalNode } from '../inspect/now/local-node.ts'
 import { OwnAnswers } from '../inspect/own-answers.ts'
-import type { joinOthers } from '../inspect/peers/join-others.ts'
+import type { joinOthers } from '../inspect/peers/cluster.ts'
 import { type Ask, alone } from '../inspect/question.ts'
 import { refusedCounts } from '../inspect/refusals/refusal-view.ts'
 import { StoreAnswers } from '../inspect/store-answers.ts'
@@ -170,7 +170,7 @@ async function openReadApps(config: Config, nats: NonNullable<Config['nats']>, l
 async function joinOthersOver(
   ...[nats, options]: Parameters<typeof joinOthers>
 ): Promise<ReturnType<typeof joinOthers>> {
-  const { joinOthers } = await import('../inspect/peers/join-others.ts')
+  const { joinOthers } = await import('../inspect/peers/cluster.ts')
   return joinOthers(nats, options)
 }
 

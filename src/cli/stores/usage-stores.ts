@@ -3,8 +3,7 @@
 
 import type { App } from '../../apps/app.ts'
 import type { ExplainStores } from '../../inspect/explain.ts'
-import type { ReadDays } from '../../inspect/usage-days.ts'
-import type { ReadUsages } from '../../inspect/usage-report.ts'
+import type { ReadDays, ReadUsages } from '../../inspect/usage-report.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { MemoryLimiter } from '../../limits/own/memory-limiter.ts'
 import { recoverLimiter } from '../../limits/own/recovered.ts'

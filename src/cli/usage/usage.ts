@@ -4,13 +4,14 @@
 import type { App } from '../../apps/app.ts'
 import type { UsageByDay } from '../../contract/admin/apps.ts'
 import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../../contract/bounds.ts'
-import { usageByDay, usageByDayCsv } from '../../inspect/usage-days.ts'
 import {
   type AppUsage,
   type LastHour,
   type Seen,
   shareUsed,
   type UsageReport,
+  usageByDay,
+  usageByDayCsv,
   usageReport,
   usageReportJson,
   type WantedUsage,

@@ -1,12 +1,14 @@
 // The consoles of many processes together: each answers for itself when one asks, and any of them can ask. Bounded in time,
 // bytes and nodes; a process that does not answer in time is shown as silent.
 
+import { randomBytes } from 'node:crypto'
 import type { NodeReport } from '../../contract/admin/now.ts'
 import type { Pieces } from '../../contract/admin/peers.ts'
 import { problemOf } from '../../contract/admin/problems.ts'
 import { MAX_NODES, OF_EACH, type OfEach } from '../../contract/admin/words.ts'
-import type { Timer, Timers } from '../../lib/timers.ts'
-import type { OnPeerMessage, Peers } from '../../nats/peers.ts'
+import { systemTimers, type Timer, type Timers } from '../../lib/timers.ts'
+import type { NatsAccess } from '../../nats/address.ts'
+import { type OnPeerMessage, Peers } from '../../nats/peers.ts'
 import type { SilentNode } from '../now/now.ts'
 import { type Answer, type Answers, type Ask, type Own, ownPiece, type Question } from '../question.ts'
 import { isHere, isInbox, isLiveBody, isQuestion, isSessionEnded, pieceIn } from './peer-checks.ts'
@@ -27,6 +29,7 @@ const REMEMBERED_MS = 900_000
 const MAX_PARTS = 40
 /** Of those of all: a thousand refusals are some. */
 const MAX_PARTS_OF_ALL = 5 * MAX_NODES
+const ID_BYTES = 6
 const REPORT = { name: 'now', scope: 'all', query: '' } as const
 const AWAY = 'other nodes cannot be asked: NATS is away'
 const OTHER_VERSION = 'nodes of another version are there, and are not shown'
@@ -228,4 +231,17 @@ export class Cluster implements Ask {
   #ageMs(lastAtMs: number): number {
     return this.#options.timers.monotonicMs() - lastAtMs
   }
+}
+
+/** Over a connection of its own, so that what people look at never waits before what is stored. */
+export function joinOthers(nats: NatsAccess, { own, onFault }: Pick<ClusterOptions, 'own' | 'onFault'>) {
+  const id = randomBytes(ID_BYTES).toString('hex')
+  const peers: Peers = new Peers({ nats, onFault, onUp: () => cluster.up() })
+  const cluster: Cluster = new Cluster({ peers, own, id, timers: systemTimers, onFault })
+  cluster.start()
+  const stop = async (): Promise<void> => {
+    cluster.stop()
+    await peers.stop()
+  }
+  return { cluster, stop }
 }

@@ -1,30 +1,15 @@
 // Holds openapi-admin.yaml and the console's API together: each path answers as the document says, and each documented
 // path is asked.
 
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import { test as base, describe, expect } from 'vitest'
-import { parse } from 'yaml'
 import { COMPONENTS } from '../../src/contract/admin/components.ts'
-import { packageVersion } from '../../src/lib/version.ts'
-import { withSchemas } from '../../tools/api-page.js'
 import { type Answer, post, send, single } from '../support/client.ts'
+import { type Asked, operationsOf, readDocument } from '../support/documented.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { aService } from '../support/fixture.ts'
 import { appRecord, eventually, type Service } from '../support/service.ts'
 
-interface Operation {
-  readonly responses: Readonly<Record<string, object>>
-}
-
-const PAGE = readFileSync(resolve(import.meta.dirname, '../../openapi-admin.yaml'), 'utf8')
-const DOCUMENT = parse(PAGE) as {
-  info: { version: string }
-  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-}
-const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
-ajv.addSchema(DOCUMENT, 'admin')
+const PAGE = readDocument('openapi-admin.yaml', COMPONENTS)
 
 const UUID = '0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d'
 const TOKEN = 'a-token-of-twenty-characters'
@@ -36,21 +21,6 @@ const withGuarded = withService.extend(
   aService({ apps, env: { SLUICE_CONSOLE_TOKEN: TOKEN } }),
 )
 const test = withGuarded.extend('off', { scope: 'file' }, aService({ apps, env: { SLUICE_ADMIN_HOST: '0.0.0.0' } }))
-
-/** Where the document says what this answer holds, `$ref`s followed; null: it has no body. */
-function schemaAt(path: string, method: string, status: number): string | null {
-  const response = DOCUMENT.paths[path]?.[method]?.responses[status]
-  if (response === undefined) throw new Error(`openapi-admin.yaml has no ${status} of ${method} ${path}`)
-  const escaped = path.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('{', '%7B').replaceAll('}', '%7D')
-  const place = '$ref' in response ? String(response.$ref) : `#/paths/${escaped}/${method}/responses/${status}`
-  const content = '$ref' in response ? true : 'content' in response
-  return content ? `admin${place}/content/application~1json/schema` : null
-}
-
-function expectSchema(pointer: string, value: unknown): void {
-  const validate = ajv.compile({ $ref: pointer })
-  expect([pointer, validate(value) ? [] : validate.errors]).toEqual([pointer, []])
-}
 
 /** Asks and holds the answer to the document. `path` is the documented one. */
 async function expectDocumented(
@@ -66,13 +36,11 @@ async function expectDocumented(
     { method: method.toUpperCase(), path: address, headers, ...(body === undefined ? {} : { body }) },
   )
   expect([method, address, answer.status, answer.text]).toEqual([method, address, status, answer.text])
-  const schema = schemaAt(path, method, status)
-  if (schema === null) expect(answer.text).toBe('')
-  else expectSchema(schema, answer.json)
+  PAGE.expectDocumented(answer, path, method)
   return answer
 }
 
-const GOOD: readonly (readonly [string, string, string, string | undefined, number])[] = [
+const GOOD: Asked = [
   ['get', '/api/session', '', undefined, 200],
   ['post', '/api/session', '', JSON.stringify({ token: TOKEN }), 204],
   ['delete', '/api/session', '', undefined, 204],
@@ -94,7 +62,7 @@ const GOOD: readonly (readonly [string, string, string, string | undefined, numb
   ['get', '/api/codes', '', undefined, 200],
 ]
 /** With the token. */
-const WRITES: readonly (readonly [string, string, string, string | undefined, number])[] = [
+const WRITES: Asked = [
   ['put', '/api/apps/{app_id}', '', '{"plan":"10k","subscription":"active"}', 200],
   ['get', '/api/apps/{app_id}', '', undefined, 200],
   ['post', '/api/apps/{app_id}/rotate', '', '{"overlap":"0"}', 200],
@@ -112,7 +80,7 @@ const WRITES: readonly (readonly [string, string, string, string | undefined, nu
   ['put', '/api/apps/{app_id}', '', '{"plan":"10k","subscription":"active"}', 201],
 ]
 const STREAMS = ['/api/now/stream', '/api/events/stream', '/api/refusals/stream', '/api/alerts/stream']
-const BAD: readonly (readonly [string, string, string, string | undefined, number])[] = [
+const BAD: Asked = [
   ['post', '/api/session', '', 'no JSON', 400],
   ['post', '/api/session', '', JSON.stringify({ token: 'x'.repeat(5000) }), 413],
   ['get', '/api/now', '?range=2h', undefined, 400],
@@ -134,29 +102,19 @@ const BAD: readonly (readonly [string, string, string, string | undefined, numbe
   ['get', '/api/refusals/stream', `?app=${'x'.repeat(101)}`, undefined, 400],
 ]
 
-test('its schemas are those that the code has its types and checks from (npm run docs:api)', () => {
-  expect(PAGE).toBe(withSchemas(PAGE, COMPONENTS))
-})
-
-test('its version is that of the package', () => {
-  expect(DOCUMENT.info.version).toBe(packageVersion())
+test('it has the schemas of the code and the version of the package', () => {
+  expect(PAGE.asItIs).toEqual(PAGE.asItShouldBe)
 })
 
 test('a comma ends no sentence and begins no member in it', () => {
   const empty: string[] = []
-  JSON.stringify(DOCUMENT, (name, value: unknown) => (value === null ? empty.push(name) : value))
+  JSON.stringify(PAGE.document, (name, value: unknown) => (value === null ? empty.push(name) : value))
   expect(empty).toEqual([])
 })
 
 test('each documented path is asked below', () => {
-  const documented = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method} ${path}`),
-  )
-  const asked = new Set([
-    ...[...GOOD, ...WRITES].map(([method, path]) => `${method} ${path}`),
-    ...STREAMS.map((path) => `get ${path}`),
-  ])
-  expect([...asked].toSorted()).toEqual(documented.toSorted())
+  const documented = PAGE.operations.map((one) => one.join(' ')).toSorted()
+  expect(operationsOf([...GOOD, ...WRITES], STREAMS)).toEqual(documented)
 })
 
 test('each path answers as it says', async ({ service }) => {
@@ -178,7 +136,7 @@ test('the id of a refused request is answered with its refusal, as it says', asy
   const address = `/api/batches/${String(refused.headers['x-request-id'])}`
   const answer = await send({ port: service.adminPort }, { method: 'GET', path: address })
   expect(answer.json).toMatchObject({ found: true, refusal: { app_id: 'paused', code: 'subscription_inactive' } })
-  expectSchema(schemaAt('/api/batches/{batch_id}', 'get', 200) ?? '', answer.json)
+  PAGE.expectDocumented(answer, '/api/batches/{batch_id}', 'get')
 })
 
 test('each mistake is answered as it says', async ({ service }) => {
@@ -188,17 +146,15 @@ test('each mistake is answered as it says', async ({ service }) => {
 })
 
 test('each path but the session wants the token', async ({ guarded }) => {
-  for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
-    for (const method of Object.keys(methods)) {
-      if (path !== '/api/session') await expectDocumented(guarded, [method, path], {}, 401)
-    }
+  for (const [method, path] of PAGE.operations) {
+    if (path !== '/api/session') await expectDocumented(guarded, [method, path], {}, 401)
   }
   await expectDocumented(guarded, ['post', '/api/session'], { body: JSON.stringify({ token: `${TOKEN}x` }) }, 401)
   await expectDocumented(guarded, ['get', '/api/now'], { headers: { Authorization: `Bearer ${TOKEN}` } }, 200)
 })
 
 test('each path that may answer 401 may answer 429 to one wrong token among many', () => {
-  for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
+  for (const [path, methods] of Object.entries(PAGE.document.paths)) {
     for (const [method, { responses }] of Object.entries(methods)) {
       expect([method, path, '429' in responses]).toEqual([method, path, '401' in responses])
     }
@@ -206,14 +162,12 @@ test('each path that may answer 401 may answer 429 to one wrong token among many
 })
 
 test('each path is off where others reach the port and no token is set', async ({ off }) => {
-  for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
-    for (const method of Object.keys(methods)) {
-      const answer = await expectDocumented(off, [method, path], {}, 403)
-      expect(answer.json).toMatchObject({
-        error: 'console_off',
-        message: expect.stringContaining('SLUICE_CONSOLE_TOKEN'),
-      })
-    }
+  for (const operation of PAGE.operations) {
+    const answer = await expectDocumented(off, operation, {}, 403)
+    expect(answer.json).toMatchObject({
+      error: 'console_off',
+      message: expect.stringContaining('SLUICE_CONSOLE_TOKEN'),
+    })
   }
   const list = await send({ port: off.adminPort }, { method: 'GET', path: '/' })
   expect([list.status, list.text]).toEqual([200, expect.stringContaining('/metrics')])
@@ -221,9 +175,7 @@ test('each path is off where others reach the port and no token is set', async (
 
 test('each path tells nothing by a foreign Host', async ({ guarded }) => {
   const headers = { Host: 'evil.example', Authorization: `Bearer ${TOKEN}` }
-  for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
-    for (const method of Object.keys(methods)) await expectDocumented(guarded, [method, path], { headers }, 421)
-  }
+  for (const operation of PAGE.operations) await expectDocumented(guarded, operation, { headers }, 421)
 })
 
 test('the eleventh wrong token of a second gets a 429', async ({ guarded }) => {
@@ -233,7 +185,7 @@ test('the eleventh wrong token of a second gets a 429', async ({ guarded }) => {
       Array.from({ length: 30 }, () => send({ port: guarded.adminPort }, { path: '/api/session', body })),
     )
     const late = answers.find(({ status }) => status === 429)
-    if (late !== undefined) expectSchema(`admin#/components/schemas/Error`, late.json)
+    if (late !== undefined) PAGE.expectSchema('Error', late.json)
     return late !== undefined && answers.every(({ status }) => status === 401 || status === 429)
   })
 })
@@ -257,7 +209,7 @@ describe('streams send what they say', () => {
         await post(service, single(key))
         return stream.events.some(({ event }) => event === name)
       })
-      for (const { event, data } of stream.events) expectSchema(`admin#/components/schemas/${SCHEMAS[event]}`, data)
+      for (const { event, data } of stream.events) PAGE.expectSchema(SCHEMAS[event], data)
     } finally {
       stream.close()
     }

@@ -221,15 +221,6 @@ describe('the token', () => {
     expect(open.check(headersOf({ cookie: `sluice_console=${end}.` }))).toBe('token_wanted')
   })
 
-  it('is kept from pages by the attributes of the cookie', () => {
-    const opened = access().open(TOKEN)
-    expect(opened).toMatchObject({
-      cookie: expect.stringMatching(/; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/),
-    })
-    expect(access().signOut(headersOf())).toContain('sluice_console=;')
-    expect(access().signOut(headersOf())).toContain('Max-Age=0')
-  })
-
   it('travels encrypted alone where the public address is https', () => {
     const open = access({ consoleOrigin: 'https://sluice.example.com' })
     expect(open.open(TOKEN)).toMatchObject({

@@ -4,16 +4,9 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ASSEMBLED, hashOfSources, KEPT_HASH } from './assembled.js'
-import {
-  buildConsole,
-  bundleTypebox,
-  CONSOLE_ASSETS,
-  CONSOLE_SOURCE,
-  consoleOutputs,
-  TYPEBOX,
-} from './console.js'
 import { refuseOldNode } from '../../bin/node-version.js'
+import { ASSEMBLED, hashOfSources, KEPT_HASH } from './assembled.js'
+import { buildConsole, bundleTypebox, CONSOLE_ASSETS, CONSOLE_SOURCE, consoleOutputs, TYPEBOX } from './console.js'
 import { transpile } from './transpile.js'
 
 refuseOldNode()
@@ -50,7 +43,9 @@ if (compile) {
   if (sources.includes(TYPEBOX)) await bundleTypebox(dist)
 }
 if (!existsSync(KEPT_HASH) || readFileSync(KEPT_HASH, 'utf8') !== hashOfSources(join(root, 'src')))
-  console.error('sluice: the WebAssembly in tools/build/wasm is not of the sources in src/*/assembly: npm run build:scanner')
+  console.error(
+    'sluice: the WebAssembly in tools/build/wasm is not of the sources in src/*/assembly: npm run build:scanner',
+  )
 for (const { from, to } of copies) {
   mkdirSync(dirname(join(dist, to)), { recursive: true })
   copyFileSync(from, join(dist, to))

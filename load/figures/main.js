@@ -1,0 +1,97 @@
+// @ts-check
+// `npm run figures`: measures what README.md and docs/performance.md say in figures, and writes it there, with the picture of the
+// curve. A release runs it again.
+
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { ROOT } from '../shared/node-flags.js'
+import { FIGURES, pagesWith, readFigures } from './pages.js'
+
+const HELP = `Usage: npm run figures -- [OPTIONS]
+
+  --quick     short runs and 8 kills; prints what the pages would have, and writes nothing
+  --rounds N  kills of the crash test (1000: about an hour); 0 keeps what the last run had
+  --render    measures nothing: writes the pages again from the last run (load/figures/figures.json)
+`
+const QUICK_ROUNDS = '8'
+const SEED = '20261130'
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '1000' },
+    render: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+if (values.help) console.log(HELP)
+else main()
+
+function main() {
+  const figures = values.render ? readFigures() : measure(values.quick, values.quick ? QUICK_ROUNDS : values.rounds)
+  const pages = pagesWith(figures)
+  if (values.quick) {
+    for (const [path, text] of pages) console.log(`== ${path}\n${marked(text)}`)
+    return
+  }
+  writeFileSync(FIGURES, `${JSON.stringify(figures, null, 2)}\n`)
+  for (const [path, text] of pages) writeFileSync(join(ROOT, path), text)
+  console.log(`written: ${[...pages.keys()].join(', ')}`)
+}
+
+/** What stands between marks; all of a picture. @param {string} text */
+function marked(text) {
+  const parts = [...text.matchAll(/<!-- (\w+): npm run figures -->\n([^]*?)<!-- \/\1 -->/g)].map(([, , part]) =>
+    part.trim(),
+  )
+  return parts.length > 0 ? parts.join('\n\n') : text
+}
+
+/** @param {boolean} isQuick @param {string} rounds @returns {import('./pages.js').Figures} */
+function measure(isQuick, rounds) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-figures-'))
+  try {
+    const json = join(folder, 'bench.json')
+    const quick = isQuick ? ['--quick'] : []
+    run('load/bench/main.js', ['--only', 'curve', '--only', 'memory', '--json', json, ...quick])
+    const { machine, unmeasured, curve, memory } = JSON.parse(readFileSync(json, 'utf8'))
+    if (curve === undefined || memory === undefined || unmeasured.length > 0) {
+      throw new Error(`not everything could be measured: ${JSON.stringify(unmeasured)}`)
+    }
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const crash =
+      rounds === '0' ? readFigures().crash : crashOf(run('load/crash/main.js', ['--rounds', rounds, '--seed', SEED]))
+    return { version, date: new Date().toISOString().slice(0, 10), machine, curve, memory: short(memory), crash }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** @param {string} script @param {string[]} args */
+function run(script, args) {
+  const { status, stdout } = spawnSync(process.execPath, [join(ROOT, script), ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  process.stderr.write(stdout)
+  if (status !== 0) throw new Error(`${script} ended with ${status}`)
+  return stdout
+}
+
+/** @param {{ load: import('../shared/machine.js').Load, numbers: any }} memory of the bench */
+function short({ load, numbers: { idle, samples, result, connectionKb } }) {
+  const last = samples[samples.length - 1]
+  const [idleMb, loadedMb, peakMb] = [idle.resident, last.resident, last.peak]
+  return { load, numbers: { idleMb, loadedMb, peakMb, connectionKb, perSecond: result.perSecond } }
+}
+
+/** @param {string} output its last line has the result */
+function crashOf(output) {
+  const found = /seed (\d+), .*: (\d+) rounds, .* (\d+) batches answered 202, .* (\d+) lost, (\d+) twice/.exec(output)
+  if (found === null) throw new Error(`the crash test gave no result:\n${output}`)
+  const [seed, rounds, accepted, lost, twice] = found.slice(1).map(Number)
+  return { rounds, seed, accepted, lost, twice }
+}

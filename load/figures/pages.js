@@ -1,0 +1,92 @@
+// @ts-check
+// The figures of the pages: what the last run measured, between the marks that a page has for it.
+
+import { readFileSync } from 'node:fs'
+import { curveText, secondsPerMillion } from '../bench/curve.js'
+import { number } from '../bench/report.js'
+import { machineLine } from '../shared/machine.js'
+import { curvePicture } from './picture.js'
+
+/** What the run measured. */
+export const FIGURES = new URL('figures.json', import.meta.url)
+const ROOT = new URL('../../', import.meta.url)
+/** Whose latency the README names. */
+const HALF = 50
+
+/**
+ * @typedef {{ version: string, date: string, machine: import('../shared/machine.js').Machine,
+ *   curve: { load: import('../shared/machine.js').Load, numbers: import('../bench/curve.js').Curve },
+ *   memory: { load: import('../shared/machine.js').Load, numbers: { idleMb: number, loadedMb: number, peakMb: number, connectionKb: number, perSecond: number } },
+ *   crash: { rounds: number, seed: number, accepted: number, lost: number, twice: number } }} Figures
+ */
+
+/** @returns {Figures} */
+export const readFigures = () => JSON.parse(readFileSync(FIGURES, 'utf8'))
+
+/** Each file that has figures, as they are to be. @param {Figures} figures @returns {Map<string, string>} */
+export function pagesWith(figures) {
+  const read = (/** @type {string} */ path) => readFileSync(new URL(path, ROOT), 'utf8')
+  return new Map([
+    ['README.md', between(read('README.md'), 'figures', readmeTable(figures))],
+    [
+      'docs/performance.md',
+      between(between(read('docs/performance.md'), 'curve', curveTables(figures)), 'memory', memoryTable(figures)),
+    ],
+    ['docs/curve.svg', curvePicture(figures.curve.numbers)],
+  ])
+}
+
+/** @param {string} page @param {string} name @param {string} text */
+export function between(page, name, text) {
+  const [start, end] = [`<!-- ${name}: npm run figures -->`, `<!-- /${name} -->`]
+  const [from, to] = [page.indexOf(start), page.indexOf(end)]
+  if (from === -1 || to < from) throw new Error(`the page has no ${start} … ${end}`)
+  return `${page.slice(0, from)}${start}\n\n${text.trim()}\n\n${page.slice(to)}`
+}
+
+/** @param {Figures} figures */
+function readmeTable({ curve, memory, crash, version, date, machine }) {
+  const { costs, points, events } = curve.numbers
+  const seconds = (/** @type {number} */ of) => {
+    const cost = costs.find((each) => each.events === of)
+    return cost === undefined ? '–' : number(secondsPerMillion(cost), 1)
+  }
+  const best = costs.find((cost) => cost.events === events)
+  const half = points.find(({ share }) => share === HALF)
+  const bench = '`npm run bench -- --only curve`'
+  const rows = [
+    `| **${seconds(10)} CPU seconds a million events** | in batches of 10; ${seconds(1)} one by one, ${seconds(100)} in batches of 100; each stored and deduplicated | ${bench} |`,
+    `| **${number((best?.perSecond ?? Number.NaN) * events)} events a second** | what one core takes at most, in ${number(best?.perSecond ?? Number.NaN)} requests of ${events} events | the same run |`,
+    ...(half === undefined
+      ? []
+      : [
+          `| **p50 ${number(half.p50Ms, 1)} ms, p99 ${number(half.p99Ms, 1)} ms** | at half of that, from the moment at which each request was due to its 202, synced to disk | the same run |`,
+        ]),
+    `| **${number(memory.numbers.loadedMb)} MB** | resident under full load; ${number(memory.numbers.idleMb)} idle, and ${number(memory.numbers.connectionKb, 1)} KB for an idle connection | \`npm run bench -- --only memory\` |`,
+    `| **${number(crash.lost)} lost, ${number(crash.twice)} twice** | of ${number(crash.accepted)} batches answered 202, through ${number(crash.rounds)} kills (SIGKILL) under load | \`npm run crash -- --rounds ${crash.rounds}\` |`,
+  ]
+  const foot = `sluice ${version}, ${date}, load generator on a core of its own. ${machineLine(machine, curve.load)}.`
+  return `| measured | | by |\n|---|---|---|\n${rows.join('\n')}\n\n${foot}`
+}
+
+/** @param {Figures} figures */
+function curveTables({ curve, version, date, machine }) {
+  const foot = `sluice ${version}, ${date}. ${machineLine(machine, curve.load)}.`
+  const text = curveText(curve.numbers, { markdown: true })
+  return `${text}\n![Latency at shares of the best rate of one core](curve.svg)\n\n${foot}`
+}
+
+/** @param {Figures} figures */
+function memoryTable({ memory, version, date, machine }) {
+  const { idleMb, loadedMb, peakMb, connectionKb, perSecond } = memory.numbers
+  const rows = [
+    ['idle', `${number(idleMb)} MB resident`],
+    [
+      `under full load, ${number(perSecond)} requests a second of 1 event`,
+      `${number(loadedMb)} MB, peak ${number(peakMb)}`,
+    ],
+    ['an idle connection', `${number(connectionKb, 2)} KB`],
+  ]
+  const table = `| | |\n|---|---|\n${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}`
+  return `${table}\n\nsluice ${version}, ${date}. ${machineLine(machine, memory.load)}.`
+}

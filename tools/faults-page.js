@@ -9,15 +9,12 @@ const PAGE = new URL('../docs/faults.md', import.meta.url)
 
 const row = (...cells) => `${cells.map((cell) => (cell === '' ? '|' : `| ${cell} `)).join('')}|\n`
 const rule = (columns) => `|${'---|'.repeat(columns)}\n`
-const shown = (test) =>
-  test.replace(/^(?:(simulator): )?(.*)$/, (_, simulator, name) => `${simulator ?? ''} \`${name}\``.trim())
-
 function faultsTable() {
-  const rows = OUTAGES.map(({ part, fault, answer, until, effect, tests }, at) => {
+  const rows = OUTAGES.map(({ part, fault, answer, until, effect }, at) => {
     const isFirst = OUTAGES[at - 1]?.part !== part
-    return row(isFirst ? part : '', fault, answer, until, effect, tests.map(shown).join(', '))
+    return row(isFirst ? part : '', fault, answer, until, effect)
   })
-  return row('part', 'fault', 'answer meanwhile', 'until', 'effect', 'test') + rule(6) + rows.join('')
+  return row('part', 'fault', 'answer meanwhile', 'until', 'effect') + rule(5) + rows.join('')
 }
 
 function effectsTable() {

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 const HEAD = `# Settings
 
 Environment variables, all checked at start. An unknown \`SLUICE_*\` name or a bad value ends the start, and every mistake is
-named at once. An empty value counts as unset. \`npm run docs:settings\` writes this page; \`sluice serve --help\` says the same.
+named at once. An empty value counts as unset; numbers are whole. \`npm run docs:settings\` writes this page; \`sluice serve --help\` says the same.
 
 | name | default | value | what it is |
 |---|---|---|---|
@@ -15,7 +15,7 @@ named at once. An empty value counts as unset. \`npm run docs:settings\` writes 
 /** The page for a table of settings. */
 export function settingsPage(settings) {
   const rows = Object.entries(settings).map(([name, setting]) => {
-    const rule = setting.mistake.replace(/^must be (one of )?/, '')
+    const rule = setting.mistake.replace(/^must be (one of )?/, '').replace(/^a whole number from /, '')
     // The help of a choice ends with its values, which have a column here.
     const about = rule === '' ? setting.about : setting.about.split(`: ${rule}`)[0]
     return `| \`${name}\` | ${setting.defaultText} | ${rule} | ${about} |\n`

@@ -399,19 +399,19 @@ export const OUTAGES = [
 export const EFFECTS = [
   {
     name: 'one limit more',
-    may: "a limit is exceeded, by what other nodes took since this node's last reply about the app, or by what they take through a Redis that this node cannot reach: at most one limit more for each fault",
+    may: "a limit is exceeded by what other nodes took since this node's last reply about the app: at most one limit more for each fault",
     never:
       'an accepted event is uncounted two minutes after Redis is back (but see "counted too high"); a key is accepted twice',
   },
   {
     name: 'one limit of each window',
-    may: 'at most one limit more of each window: what is taken before the next call of a node that knew (a second at most), what the nodes\' shares add as in "one limit more", what a node that starts then takes of its share of the whole limit, and what nodes that have ended took in open minutes',
+    may: 'at most one limit more of each window: what is taken before the next call of a node that knew (a second at most), and what nodes that have ended took in open minutes',
     never:
       'what a node knows to have been counted is given out again; a counter stays wrong for more than two minutes, unless the audit cannot read',
   },
   {
     name: 'stored twice without a key',
-    may: 'a batch **without** a key that was in doubt and is sent again is stored twice, and charged twice; a batch in doubt that is not sent again is stored and charged without a 202. What is in doubt is decided before its minute closes (docs/cluster.md, NATS); where NATS cannot be asked for ten minutes it is counted in `sluice_doubt_unsettled_total`, and its windows may then hold more than their limits. So may those of what a node sent right before it was killed, if its path to NATS stalled and it arrives after its minute was closed; it is counted there too',
+    may: 'a batch **without** a key that was in doubt and is sent again is stored and charged twice; one that is not sent again is stored and charged without a 202. What NATS cannot be asked about for ten minutes, or a killed node had sent, is counted in `sluice_doubt_unsettled_total`: its windows may hold more than their limits',
     never:
       'a 202 that is not stored; a batch with a key stored twice in 300 s; a batch charged twice, or its retry refused for what the batch itself took',
   },
@@ -427,7 +427,7 @@ export const EFFECTS = [
   },
   {
     name: 'one limit a node',
-    may: 'one limit more for each node that starts while Redis is away: N such nodes allow N limits. They are not ready, so send them nothing. A node that was ready for less than a second when Redis went counts as one: it does not know yet how many others there are',
+    may: 'one limit more for each node that starts while Redis is away: N such nodes allow N limits. They are not ready, so send them nothing. A node that was ready for less than a second counts as one',
     never: 'as for "one limit more"',
   },
   {

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { pagesWith, readFigures } from '../../load/figures/pages.js'
 import { SCRIPTS } from '../../load/run/scripts.js'
 import { SETTINGS } from '../../src/settings/settings.ts'
 
@@ -85,21 +86,8 @@ it('the README leads to every page', () => {
   expect(PAGES.slice(1).filter((page) => !readme.includes(page))).toEqual([])
 })
 
-it('the figures of the README are those of the pages that it names', () => {
-  const [, table = ''] = read('README.md').split('\n| measured |')
-  const rows = table.split('\n\n')[0].split('\n').slice(2)
-  expect(rows.length).toBe(3)
-  for (const row of rows) {
-    const [, measured = '', how = '', by = ''] = row.split('|')
-    const [, command = '', page = ''] = /`(npm run \w+)[^`]*`, (\S+)/.exec(by) ?? []
-    const text = read(page)
-    expect(text).toContain(command)
-    // Of three characters and more: the others stand for what was done, such as 10 events a request.
-    const figures = `${measured}${how}`.match(/\d[\d,.]+\d/g) ?? []
-    expect(figures.length, row).toBeGreaterThan(1)
-    const onPage = new Set(text.match(/\d[\d,.]+\d/g) ?? [])
-    expect(figures.filter((figure) => !onPage.has(figure))).toEqual([])
-  }
+it.each([...pagesWith(readFigures())])('%s has the figures of the last run', (path, text) => {
+  expect(read(path)).toBe(text)
 })
 
 describe('the capacity page', () => {
@@ -117,8 +105,8 @@ describe('the capacity page', () => {
   const figure = (cell: string): number => Number(cell.replaceAll(',', ''))
   const costs = rowsUnder('| requests of | queue |', capacity)
 
-  it('has the costs of the table of the bench', () => {
-    const table = rowsUnder('| request                                      | requests /s', read('docs/performance.md'))
+  it('has the costs that the bench measured', () => {
+    const table = rowsUnder('| request                                      | requests /s', read('docs/lab/0.3.0.md'))
     const measured = new Map(table.map((row) => [row[0], row]))
     expect(costs.length).toBe(12)
     for (const [kind, queue, node, frontEnd, redis, nats] of costs) {
@@ -138,5 +126,20 @@ describe('the capacity page', () => {
         expect(Math.abs(figure(cells[index]) / rate - 1), `${kind}: ${rate}`).toBeLessThan(0.005)
       }
     }
+  })
+})
+
+describe('the front page', () => {
+  it('and all pages beside it have few words', () => {
+    const pages = PAGES.filter((page) => page === 'README.md' || page.startsWith('docs/'))
+    const words = pages.flatMap((page) => read(page).split(/\s+/).filter(Boolean)).length
+    expect(words).toBeLessThanOrEqual(45_000)
+  })
+
+  it.each([
+    ['README.md', 150],
+    ['docs/performance.md', 160],
+  ])('%s stays short', (path, most) => {
+    expect(read(path).split('\n').length).toBeLessThanOrEqual(most)
   })
 })

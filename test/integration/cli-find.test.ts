@@ -1,7 +1,5 @@
-// `sluice find`, as someone at a terminal meets it: beside a running service, after a crash, and over a real NATS.
+// `sluice find`, as someone at a terminal meets it, over a real NATS.
 
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { AckPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { headers as createHeaders } from '@nats-io/transport-node'
 import { describe, expect, test } from 'vitest'
@@ -11,29 +9,9 @@ import { makeBatch } from '../support/batches.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { startNats } from '../support/nats.ts'
 import { startProxy } from '../support/proxy.ts'
-import { eventually, makeFolder, runCommand, startCommand } from '../support/service.ts'
+import { eventually, runCommand, startCommand } from '../support/service.ts'
 
 const KEY = '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a'
-
-test('a keyed batch in a journal of five hours is found by its id, with nothing running, and narrowed by times', async () => {
-  const folder = await makeFolder()
-  const sentAgo = (minutes: number) => makeBatch({ key: KEY, receivedAtMs: Date.now() - minutes * 60_000 })
-  const [oldest, later] = [sentAgo(300), sentAgo(200)]
-  const others = Array.from({ length: 60 }, (_, at) => makeBatch({ receivedAtMs: Date.now() - (200 - at) * 60_000 }))
-  await mkdir(join(folder, 'journal'))
-  const lines = [oldest, later, ...others].map(({ line }) => line).join('')
-  await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines)
-  const receivedAt = async (...args: string[]): Promise<unknown> => {
-    const { stdout } = await runCommand(['find', oldest.id, '--json', ...args], { SLUICE_DATA_DIR: folder })
-    return (JSON.parse(stdout) as { received_at?: string }).received_at
-  }
-  const timeOf = ({ line }: { line: string }) => (JSON.parse(line) as { received_at: string }).received_at
-  // Of two batches of one key the newer one, and the older one where a time says so.
-  expect(await receivedAt()).toBe(timeOf(later))
-  expect(await receivedAt('--before', timeOf(later))).toBe(timeOf(oldest))
-  expect(await receivedAt('--before', '4h')).toBe(timeOf(oldest))
-  expect(await receivedAt('--since', '3h')).toBeUndefined()
-})
 
 describe('the stream', () => {
   const REDIS_URL = 'redis://127.0.0.1:1'

@@ -73,11 +73,7 @@ export class FailingDisk extends RealDisk {
   limitCode: string | null = null
   failsTruncate = false
   failsCreate = false
-  /** As at a kill: the write gets so far (a share of its bytes), and nobody is told. */
-  diesAt: number | null = null
   appends = 0
-  readonly #opened = new Set<DiskFile>()
-  #isDead = false
   /** Holds every append until it is called. */
   held: (() => void)[] | null = null
 
@@ -91,13 +87,7 @@ export class FailingDisk extends RealDisk {
   }
 
   #append(...[handle, lines, done]: Parameters<Disk['append']>): void {
-    // What a journal still had planned when its process was killed.
-    if (this.#isDead) return
     const all = Buffer.concat(lines)
-    if (this.diesAt !== null) {
-      writeSync(handle.fd, all.subarray(0, Math.floor(all.length * this.diesAt)))
-      return
-    }
     if (this.limitCode !== null && this.nextAppend === 'ok') {
       done(codedError(this.limitCode), 0)
       return
@@ -114,24 +104,11 @@ export class FailingDisk extends RealDisk {
     setImmediate(() => done(error, share))
   }
 
-  /** As the kernel does for a dead process. */
-  async closeAll(): Promise<void> {
-    this.#isDead = true
-    for (const file of this.#opened) await file.close()
-  }
-
   override async open(path: string, mode: OpenMode): Promise<DiskFile> {
-    if (this.#isDead || (mode === 'create' && this.diesAt !== null)) return new Promise<never>(() => {})
     if (mode === 'create' && this.failsCreate) throw codedError('ENOSPC')
     const file = await super.open(path, mode)
-    this.#opened.add(file)
     const truncate = file.truncate.bind(file)
-    const close = file.close.bind(file)
     return Object.assign(file, {
-      close: () => {
-        this.#opened.delete(file)
-        return close()
-      },
       truncate: async (bytes: number) => {
         if (this.failsTruncate) throw codedError('EIO')
         await truncate(bytes)

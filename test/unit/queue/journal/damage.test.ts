@@ -7,7 +7,7 @@ import { type Journal, openJournal } from '../../../../src/queue/journal/journal
 import type { Damage } from '../../../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { commitsPath, idsPath } from '../../../../src/queue/journal/side-files.ts'
-import { FailingDisk, makeRecord, publish, timersWithoutIntervals } from '../../../support/journal.ts'
+import { makeRecord, publish, timersWithoutIntervals } from '../../../support/journal.ts'
 import { flip, recovered, searched, tailed } from '../../../support/journal-readings.ts'
 import { makeFolder } from '../../../support/service.ts'
 
@@ -122,26 +122,6 @@ describe('a flipped bit', () => {
     }
     expect((await recovered(folder)).damages).toEqual([])
   })
-})
-
-it('a write that failed leaves no checksum behind, so that nothing is called damaged for it', async () => {
-  const folder = await makeFolder()
-  for (const nextAppend of ['short', 'torn', 'unsynced', 'none'] as const) {
-    const directory = journalDirectory(join(folder, nextAppend))
-    const disk = new FailingDisk()
-    const options = { maxBytes: 1e9, keepHours: null, timers: timersWithoutIntervals, onNotice: () => {}, disk }
-    const journal = await openJournal({ directory, ...options })
-    const [before, after] = [makeRecord({ fillBytes: 200 }), makeRecord()]
-    expect(await publish(journal, before)).toBe('durable')
-    disk.nextAppend = nextAppend
-    expect(await publish(journal, makeRecord({ fillBytes: 900 }))).not.toBe('durable')
-    await expect.poll(() => publish(journal, after)).toBe('durable')
-    await journal.stop()
-    expect(await recovered(join(folder, nextAppend)), nextAppend).toEqual({
-      ids: [before.batchId, after.batchId],
-      damages: [],
-    })
-  }
 })
 
 describe('another program that', () => {

@@ -164,34 +164,6 @@ describe.runIf(WRITES_ARE_SYNCED)('a large commit', () => {
     expect(await recoveredIds(directory)).toEqual(idsOf(records))
   })
 
-  it.each(['short', 'torn', 'unsynced', 'none'] as const)(
-    'that fails (%s) is refused and cut off, and the next ones are stored',
-    async (mode) => {
-      const directory = await makeFolder()
-      const disk = new FailingDisk()
-      let nowMs = 1_800_000_000_000
-      const journal = await openJournal({
-        directory,
-        disk,
-        maxBytes: 100 * MEBIBYTE,
-        keepHours: null,
-        clock: () => nowMs,
-      })
-      const records = [large(), large(), large(), small()]
-      await publishAll(journal, records.slice(0, 1))
-      disk.nextAppend = mode
-      expect(await publish(journal, large())).toBe(mode === 'unsynced' ? 'journal_error' : 'journal_full')
-      nowMs += 2000
-      await publishAll(journal, records.slice(1))
-      await journal.stop()
-      expect(await recoveredIds(directory)).toEqual(idsOf(records))
-      const { segment, offset } = journal.position()
-      // After a failed sync nothing more goes into the segment.
-      expect(segment).toBe(mode === 'unsynced' ? 2 : 1)
-      expect((await stat(segmentPath(directory, segment))).size).toBe(offset)
-    },
-  )
-
   it.each([-1, 0, 1, 2])(
     'is written in the ordinary way where direct writes end with number %i, and one line says so',
     async (last) => {

@@ -1,21 +1,31 @@
 import { rm } from 'node:fs/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { segmentPath } from '../../../../src/queue/journal/segments.ts'
+import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { makeRecord, publish, readNaively } from '../../../support/journal.ts'
+import { recovered } from '../../../support/journal-readings.ts'
 import { openedJournal } from '../../../support/opened-journal.ts'
+import { makeFolder } from '../../../support/service.ts'
 
 const HOUR_MS = 3_600_000
 
 describe('a disk that fails', () => {
   const isFull = { state: 'disk_full', reason: 'ENOSPC' }
   const STATES = { short: isFull, torn: isFull, unsynced: { state: 'disk_error', reason: 'EIO' }, none: isFull }
-  for (const failure of ['short', 'torn', 'unsynced', 'none'] as const) {
-    it(`leaves nothing of the failed write (${failure}), and is tried again after a second`, async () => {
-      const { journal, directory: folder, time, disk, send, storedIds } = await openedJournal()
-      const first = makeRecord()
+  // Of a small write, and of one that would go past the page cache.
+  const WRITES = (['short', 'torn', 'unsynced', 'none'] as const).flatMap((how) => [
+    [how, 0] as const,
+    [how, 70_000] as const,
+  ])
+  it.each(WRITES)(
+    'leaves nothing of the failed write (%s, %i bytes), and is tried again after a second',
+    async (failure, fillBytes) => {
+      const data = await makeFolder()
+      const folder = journalDirectory(data)
+      const { journal, time, disk, send, storedIds } = await openedJournal({ directory: folder })
+      const first = makeRecord({ fillBytes })
       expect(await publish(journal, first)).toBe('durable')
       disk.nextAppend = failure
-      const failed = await Promise.all([send(), send()])
+      const failed = await Promise.all([send({ fillBytes }), send()])
       const reason = failure === 'unsynced' ? 'journal_error' : 'journal_full'
       expect(failed).toEqual([reason, reason])
       expect(journal.status).toEqual(STATES[failure])
@@ -29,9 +39,25 @@ describe('a disk that fails', () => {
       expect(await publish(journal, last)).toBe('durable')
       expect(journal.status.state).toBe('ok')
       expect(journal.refusalNow(1)).toBe(null)
-      expect(await storedIds()).toEqual([first.batchId, last.batchId])
-    })
-  }
+      // After a failed sync nothing more goes into the segment.
+      expect(journal.position().segment).toBe(failure === 'unsynced' ? 2 : 1)
+      const ids = [first.batchId, last.batchId]
+      expect(await storedIds()).toEqual(ids)
+      // Nor is there a checksum of it.
+      expect(await recovered(data)).toEqual({ ids, damages: [] })
+    },
+  )
+
+  it('leaves a torn line, which the next start cuts, where a short write cannot be truncated', async () => {
+    const { journal, directory, disk, send } = await openedJournal()
+    disk.nextAppend = 'short'
+    disk.failsTruncate = true
+    expect(await send()).toBe('journal_full')
+    await journal.stop()
+    const next = await openedJournal({ directory })
+    expect(next.journal.cutBytes).toBeGreaterThan(0)
+    expect(await next.stored()).toEqual([])
+  })
 
   for (const [code, refusal, said] of [
     [

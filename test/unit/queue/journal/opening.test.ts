@@ -21,14 +21,6 @@ describe('opening a journal', () => {
     expect(await stored()).toHaveLength(2)
   })
 
-  it('keeps a last line that ends in a newline', async () => {
-    const folder = await makeFolder()
-    await writeFile(segmentPath(folder, 1), makeRecord().line)
-    const { journal, stored } = await openedJournal({ directory: folder })
-    expect(journal.cutBytes).toBe(0)
-    expect(await stored()).toHaveLength(1)
-  })
-
   it('accepts an empty segment, gaps in the numbers, and files that are not its own', async () => {
     const folder = await makeFolder()
     await writeFile(segmentPath(folder, 3), makeRecord().line)

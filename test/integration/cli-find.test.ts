@@ -66,11 +66,14 @@ describe('the stream', () => {
       stdout,
     ) as unknown as string[]
     expect(Date.parse(reach)).toBeLessThan(Date.parse(from))
-    const command = /^ {2}sluice (find .* --before \S+Z --events)$/m.exec(stdout)?.[1] ?? ''
-    expect(command).toMatch(/^find --app shop --key \S+ --since \S+Z --before /)
-    const next = await runCommand(command.split(' '), { REDIS_URL, NATS_URL: nats.url })
-    expect(next.stdout).toContain(`Batch ${wanted.id} of app shop is stored`)
-    expect(next.stdout).toContain('"event":{')
+    const commandIn = (text: string) => /^ {2}sluice (find .* --before \S+Z --events)$/m.exec(text)?.[1]
+    expect(commandIn(stdout)).toMatch(/^find --app shop --key \S+ --since \S+Z --before /)
+    // A busy machine may take more than one.
+    let told = stdout
+    for (let next = commandIn(told); next !== undefined; next = commandIn(told))
+      told = (await runCommand(next.split(' '), { REDIS_URL, NATS_URL: nats.url })).stdout
+    expect(told).toContain(`Batch ${wanted.id} of app shop is stored`)
+    expect(told).toContain('"event":{')
     const json = await runCommand([...asked, '--json'], slow)
     expect(JSON.parse(json.stdout)).toMatchObject({ found: false, complete: false, reason: 'stopped' })
     expect(Date.parse((JSON.parse(json.stdout) as Record<string, string>)['go_on_before'])).toBeGreaterThan(

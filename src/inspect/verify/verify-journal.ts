@@ -12,7 +12,8 @@ import { Crc32c } from '../../lib/crc32c.ts'
 import { noCommitsText } from '../../queue/journal/damage-text.ts'
 import { realDisk } from '../../queue/journal/disk.ts'
 import { missingFrom } from '../../queue/journal/journal-gaps.ts'
-import { type Damage, PIECE_BYTES, SegmentCursor } from '../../queue/journal/segment-cursor.ts'
+import { type Damage, PIECE_BYTES } from '../../queue/journal/segment-cursor.ts'
+import { type OnRecord, walkSegments } from '../../queue/journal/segment-walk.ts'
 import { journalDirectory, listSegments, type Segment } from '../../queue/journal/segments.ts'
 import { endOf, idsEnd, readCommits } from '../../queue/journal/side-reader.ts'
 import { readSnapshot } from '../../queue/journal/snapshot.ts'
@@ -80,11 +81,12 @@ export async function verifySpool(directory: string, found: Verification, option
 }
 
 async function verifySegment(
-  { path, isSpool }: Segment & { readonly isSpool: boolean },
+  { isSpool, ...segment }: Segment & { readonly isSpool: boolean },
   checks: Crc32c,
   found: Verification,
   onRead: (bytes: number) => boolean,
 ): Promise<void> {
+  const { path } = segment
   const { bytes } = checks
   const view = viewOf(bytes)
   const windowMs = isSpool ? IDEMPOTENCY_WINDOW_SECONDS * 1000 : REPEAT_WINDOW_MS
@@ -100,33 +102,26 @@ async function verifySegment(
       end: damage.offset + damage.length,
     }
   }
-  const cursor = await SegmentCursor.open(path, { checks, onDamage })
-  if (cursor === null) return
-  try {
-    const read = (): Promise<boolean> =>
-      cursor.read((start, end, offset, isWhole) => {
-        const line = unfilled(Buffer.from(bytes.subarray(start, end)))
-        const record = isWhole ? found.addRecord(line, { where: path, at: offset, storedAtMs: null, windowMs }) : null
-        const inDamaged = damaged !== null && offset < damaged.end ? damaged.problem : null
-        if (record === null) {
-          addBadLine(found, { path, offset, inDamaged }, line)
-          return
-        }
-        if (inDamaged !== null) addShare(inDamaged, record.appId, record.events)
-        if (isSpool && readSpoolLine(line) === null) {
-          const detail = `batch ${record.batchId} does not have the member that a spool adds: it is not sent`
-          addShare(found.add('record', path, offset, detail), record.appId, record.events)
-        }
-        const charged = parseRecordHead(bytes, start, end, view)?.events ?? null
-        if (charged === record.events) return
-        const detail = `batch ${record.batchId} has ${record.events} events, and a start charges ${charged ?? 'none'}`
-        addShare(found.add('cost', path, offset, detail), record.appId, record.events)
-      })
-    while (await read()) if (onRead(cursor.end)) return
-    onRead(cursor.end)
-  } finally {
-    await cursor.close()
+  const onRecord: OnRecord = (start, end, { offset }, isWhole) => {
+    const line = unfilled(Buffer.from(bytes.subarray(start, end)))
+    const record = isWhole ? found.addRecord(line, { where: path, at: offset, storedAtMs: null, windowMs }) : null
+    const inDamaged = damaged !== null && offset < damaged.end ? damaged.problem : null
+    if (record === null) {
+      addBadLine(found, { path, offset, inDamaged }, line)
+      return
+    }
+    if (inDamaged !== null) addShare(inDamaged, record.appId, record.events)
+    if (isSpool && readSpoolLine(line) === null) {
+      const detail = `batch ${record.batchId} does not have the member that a spool adds: it is not sent`
+      addShare(found.add('record', path, offset, detail), record.appId, record.events)
+    }
+    const charged = parseRecordHead(bytes, start, end, view)?.events ?? null
+    if (charged === record.events) return
+    const detail = `batch ${record.batchId} has ${record.events} events, and a start charges ${charged ?? 'none'}`
+    addShare(found.add('cost', path, offset, detail), record.appId, record.events)
   }
+  for await (const { offset } of walkSegments({ segments: [segment], checks, onDamage }, onRecord))
+    if (onRead(offset)) return
   await addUnchecked(path, checks, found)
 }
 

@@ -9,7 +9,8 @@ import { readRecord } from '../../contract/record/record-members.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import { type Finding, type Found, notFound, type SearchOptions } from '../find/finding.ts'
 import type { Question, Span } from '../find/question.ts'
-import { type Damage, type OnLine, PIECE_BYTES, readSegment, tellerOf } from './segment-cursor.ts'
+import { type Damage, PIECE_BYTES, tellerOf } from './segment-cursor.ts'
+import { type OnRecord, walkSegments } from './segment-walk.ts'
 import { journalDirectory, listSegments, type Segment } from './segments.ts'
 import { type IdsLine, idTail, idTailAt } from './side-files.ts'
 import { readIds } from './side-reader.ts'
@@ -72,13 +73,14 @@ interface Wanted {
 
 /** null also where the segment is gone. */
 async function newestIn(
-  { path }: Segment,
+  segment: Segment,
   { question: { batchId, appId }, span, checks, onDamage }: Wanted,
 ): Promise<Found | null> {
+  const { path } = segment
   const wanted = Buffer.from(startOfRecord(batchId, appId))
   const { bytes: buffer } = checks
   let newest: Found | null = null
-  const look: OnLine = (start, end, offsetBytes, isWhole) => {
+  const look: OnRecord = (start, end, { offset: offsetBytes }, isWhole) => {
     // A client may write it into its events, and often, but cannot begin a line.
     if (!isWhole || !startsWith(buffer, start, wanted)) return
     const record = readRecord(Buffer.from(unfilled(buffer.subarray(start, end))))
@@ -88,22 +90,24 @@ async function newestIn(
     const place = { kind: 'journal', segment: basename(path), offsetBytes, lengthBytes: end - start } as const
     newest = { kind: 'found', record, place, consumers: [] }
   }
+  const walkFrom = (offset: number, onRecord: OnRecord) =>
+    walkSegments({ segments: [segment], from: { segment: segment.number, offset }, checks, onDamage }, onRecord)
   const tail = idTail(batchId)
   const { offsets, end: indexed } = await offsetsOf(tail, path, { checks, onDamage })
   for (const from of offsets) {
     let isPassed = false
-    const lookOnce: OnLine = (start, end, offset, isWhole) => {
+    const lookOnce: OnRecord = (start, end, at, isWhole) => {
       if (isPassed) return
       isPassed = true
       const isThere =
-        offset === from && parseRecordStart(buffer, start, end) !== null && idTailAt(buffer, start) === tail
-      if (isThere) look(start, end, offset, isWhole)
+        at.offset === from && parseRecordStart(buffer, start, end) !== null && idTailAt(buffer, start) === tail
+      if (isThere) look(start, end, at, isWhole)
       else onDamage({ kind: 'record', path, offset: from, length: end - start })
     }
-    await readSegment(path, { from, checks, onDamage }, lookOnce, () => isPassed)
+    for await (const _ of walkFrom(from, lookOnce)) if (isPassed) break
   }
   // What no index has yet.
-  await readSegment(path, { from: indexed, checks, onDamage }, look)
+  for await (const _ of walkFrom(indexed, look));
   return newest
 }
 
@@ -133,11 +137,11 @@ function startsWith(bytes: Buffer, start: number, wanted: Buffer): boolean {
 }
 
 /** The time of the first record; null: there is none, or the segment is gone. */
-async function firstTime({ path }: Segment, checks: Crc32c): Promise<number | null> {
+async function firstTime(segment: Segment, checks: Crc32c): Promise<number | null> {
   let timeMs: number | null = null
-  const look: OnLine = (start, end) => {
+  const look: OnRecord = (start, end) => {
     timeMs ??= parseRecordStart(checks.bytes, start, end)?.receivedAtMs ?? null
   }
-  await readSegment(path, { from: 0, checks, onDamage: null }, look, () => timeMs !== null)
+  for await (const _ of walkSegments({ segments: [segment], checks, onDamage: null }, look)) if (timeMs !== null) break
   return timeMs
 }

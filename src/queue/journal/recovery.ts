@@ -5,7 +5,8 @@ import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { parseRecordHead, type RecordHead, viewOf } from '../../contract/record/record-head.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import { type Disk, realDisk } from './disk.ts'
-import { type Damage, PIECE_BYTES, readSegment } from './segment-cursor.ts'
+import { type Damage, PIECE_BYTES } from './segment-cursor.ts'
+import { type OnRecord, walkSegments } from './segment-walk.ts'
 import { comparePositions, type JournalPosition, journalDirectory, listSegments } from './segments.ts'
 import { readSnapshot } from './snapshot.ts'
 
@@ -30,32 +31,28 @@ export async function readRecords(
   onDamage: OnDamage = () => {},
   disk: Disk = realDisk,
 ): Promise<ReadResult> {
+  const segments = await listSegments(directory, disk)
+  const last = segments.at(-1)
+  if (last === undefined) return { records: 0, bytes: 0, end: null }
   const checks = new Crc32c(PIECE_BYTES)
-  const { bytes: buffer } = checks
-  const view = viewOf(buffer)
+  const view = viewOf(checks.bytes)
   let records = 0
+  const onRecord: OnRecord = (start, stop, { segment, offset }, isWhole) => {
+    const record = isWhole ? parseRecordHead(checks.bytes, start, stop, view) : null
+    if (record === null) return false
+    records += 1
+    visit(record, segment, offset)
+    return true
+  }
+  // Somebody may have made the segment shorter.
+  const isBehind = segments.some((one) => one.number === from?.segment && one.bytes < from.offset)
+  let at = from === null || isBehind ? { segment: (from?.segment ?? -1) + 1, offset: 0 } : from
   let bytes = 0
-  let end: JournalPosition | null = null
-  for (const segment of await listSegments(directory, disk)) {
-    const start = from === null || segment.number > from.segment ? 0 : from.offset
-    let endOffset = segment.bytes
-    if ((from === null || segment.number >= from.segment) && start <= segment.bytes) {
-      endOffset = await readSegment(
-        segment.path,
-        { from: start, checks, disk, onDamage },
-        (lineStart, lineEnd, offset, isWhole) => {
-          const record = isWhole ? parseRecordHead(buffer, lineStart, lineEnd, view) : null
-          if (record === null) {
-            onDamage({ kind: 'record', path: segment.path, offset, length: lineEnd - lineStart })
-          } else {
-            records += 1
-            visit(record, segment.number, offset)
-          }
-        },
-      )
-      bytes += endOffset - start
-    }
-    end = { segment: segment.number, offset: endOffset }
+  let end = { segment: last.number, offset: last.bytes }
+  for await (const next of walkSegments({ segments, from: at, checks, disk, onDamage }, onRecord)) {
+    bytes += next.offset - (next.segment === at.segment ? at.offset : 0)
+    at = next
+    if (next.segment === last.number) end = next
   }
   return { records, bytes, end }
 }

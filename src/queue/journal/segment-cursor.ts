@@ -233,23 +233,3 @@ export function tellerOf(onDamage: (damage: Damage) => void): OnUnread {
 function placeOf({ offset, length }: Commit): Pick<Damage, 'offset' | 'length'> {
   return { offset, length }
 }
-
-/**
- * Passes the whole lines from `from` on, to the end of the segment or for as long as `isEnough` does not say so. Returns the
- * end of the last one; `from` where the segment is gone.
- */
-export async function readSegment(
-  path: string,
-  options: CursorOptions & { readonly from: number },
-  onLine: OnLine,
-  isEnough: () => boolean = () => false,
-): Promise<number> {
-  const cursor = await SegmentCursor.open(path, options)
-  if (cursor === null) return options.from
-  try {
-    while ((await cursor.read(onLine)) && !isEnough());
-    return cursor.end
-  } finally {
-    await cursor.close()
-  }
-}

@@ -3,7 +3,8 @@
 import { readSpoolLine, type SpooledLine } from '../../contract/record/spool-line.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import type { Disk } from '../journal/disk.ts'
-import { type Damage, type OnLine, PIECE_BYTES, SegmentCursor } from '../journal/segment-cursor.ts'
+import { type Damage, PIECE_BYTES } from '../journal/segment-cursor.ts'
+import { type OnRecord, walkSegments } from '../journal/segment-walk.ts'
 import { comparePositions, type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
 import type { SpoolCursor } from './spool-cursor.ts'
 import type { SpoolContents } from './spool-log.ts'
@@ -42,37 +43,20 @@ export async function* readPieces({
   onDamage,
 }: SpoolRange): AsyncGenerator<SpoolPiece, void> {
   const checks = new Crc32c(PIECE_BYTES)
-  let next = from
-  for (const { number, path } of await listSegments(directory, disk)) {
-    if (number < from.segment) continue
-    if (until !== null && number > until.segment) break
-    if (number > next.segment) next = { segment: number, offset: 0 }
-    const stop = until?.segment === number ? until.offset : Number.POSITIVE_INFINITY
-    if (next.offset >= stop) continue
-    const options = { from: next.offset, checks, disk, onDamage, turnBytes: TURN_BYTES }
-    const cursor = await SegmentCursor.open(path, options)
-    if (cursor === null) continue
-    let records: SpooledRecord[] = []
-    let isOver = false
-    const onLine: OnLine = (start, end, offset, isWhole) => {
-      isOver ||= offset >= stop
-      if (isOver) return
-      next = { segment: number, offset: offset + end - start + 1 }
-      const line = isWhole ? readSpoolLine(checks.bytes.subarray(start, end)) : null
-      if (line === null) onDamage({ kind: 'record', path, offset, length: end - start })
-      else records.push({ ...line, start: { segment: number, offset }, end: next })
-    }
-    try {
-      while (!isOver && (await cursor.read(onLine))) {
-        isOver ||= next.offset >= stop
-        yield { records, next }
-        records = []
-      }
-    } finally {
-      await cursor.close()
-    }
+  let records: SpooledRecord[] = []
+  const onRecord: OnRecord = (start, stop, at, isWhole) => {
+    const line = isWhole ? readSpoolLine(checks.bytes.subarray(start, stop)) : null
+    if (line === null) return false
+    records.push({ ...line, start: at, end: { segment: at.segment, offset: at.offset + stop - start + 1 } })
+    return true
   }
-  yield { records: [], next }
+  const segments = await listSegments(directory, disk)
+  let next = from
+  for await (next of walkSegments({ segments, from, until, checks, disk, onDamage, turnBytes: TURN_BYTES }, onRecord)) {
+    yield { records, next }
+    records = []
+  }
+  yield { records, next }
 }
 
 /** Passes each batch of the range. */

@@ -10,8 +10,9 @@ import { damageText } from '../../../../src/queue/journal/damage-text.ts'
 import { type DiskFile, type OpenMode, RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
 import { readRecords } from '../../../../src/queue/journal/recovery.ts'
-import { type Damage, type OnLine, PIECE_BYTES, readSegment } from '../../../../src/queue/journal/segment-cursor.ts'
-import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
+import { type Damage, PIECE_BYTES } from '../../../../src/queue/journal/segment-cursor.ts'
+import { type OnRecord, walkSegments } from '../../../../src/queue/journal/segment-walk.ts'
+import { journalDirectory, listSegments, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { commitsPath, idsLine, idsPath, readCommitLine, readIdsLine } from '../../../../src/queue/journal/side-files.ts'
 import { readCommits } from '../../../../src/queue/journal/side-reader.ts'
 import { makeRecord, publish, timersWithoutIntervals } from '../../../support/journal.ts'
@@ -130,9 +131,12 @@ it('is read so much at a time as its reader wants, but for a longer commit, and 
   const path = segmentPath(journalDirectory(folder), 1)
   const read = async (turnBytes: number): Promise<string[]> => {
     const found: string[] = []
-    const onLine: OnLine = (start, end) => void found.push(checks.bytes.toString('utf8', start, end))
+    const onRecord: OnRecord = (start, end) => {
+      found.push(checks.bytes.toString('utf8', start, end))
+    }
     disk.lengths.length = 0
-    await readSegment(path, { from: 0, checks, disk, onDamage: () => expect.fail(), turnBytes }, onLine)
+    const segments = await listSegments(journalDirectory(folder))
+    for await (const _ of walkSegments({ segments, checks, disk, onDamage: () => expect.fail(), turnBytes }, onRecord));
     return found.map((text) => (JSON.parse(text) as { batch_id: string }).batch_id)
   }
   const { length } = (await readCommits(path, checks, disk)).reduce((a, b) => (a.length > b.length ? a : b))

@@ -28,7 +28,14 @@ const { values } = parseArgs({
   },
 })
 if (values.help) console.log(HELP)
-else main()
+else {
+  try {
+    main()
+  } catch (error) {
+    console.error(`figures: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 1
+  }
+}
 
 function main() {
   const figures = values.render ? readFigures() : measure(values.quick, values.quick ? QUICK_ROUNDS : values.rounds)
@@ -59,7 +66,7 @@ function measure(isQuick, rounds) {
     run('load/bench/main.js', ['--only', 'curve', '--only', 'memory', '--json', json, ...quick])
     const { machine, unmeasured, curve, memory } = JSON.parse(readFileSync(json, 'utf8'))
     if (curve === undefined || memory === undefined || unmeasured.length > 0) {
-      throw new Error(`not everything could be measured: ${JSON.stringify(unmeasured)}`)
+      throw new Error('not everything could be measured, and nothing is written: run it again on a quiet machine')
     }
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const crash =

@@ -24,11 +24,10 @@ export function spoolPart(directory: string): Part {
 
 export async function verifyParts(parts: readonly Part[], asJson: boolean, shell: Shell): Promise<number> {
   const found = new Verification()
-  const bar = new Bar(shell)
-  const onProgress = (progress: Progress): void => bar.show(progress)
+  const bar = barOn(shell)
   const isWhole = await untilInterrupted(
     async (signal) => {
-      for (const { read } of parts) if (!signal.aborted) await read(found, { signal, onProgress })
+      for (const { read } of parts) if (!signal.aborted) await read(found, { signal, onProgress: bar.show })
       return !signal.aborted
     },
     { leaveMs: LEAVE_MS },
@@ -42,26 +41,20 @@ export async function verifyParts(parts: readonly Part[], asJson: boolean, shell
 }
 
 /** On a terminal alone. */
-class Bar {
-  readonly #shell: Shell
-  #shownAtMs = Number.NEGATIVE_INFINITY
-
-  constructor(shell: Shell) {
-    this.#shell = shell
-  }
-
-  show({ done, total }: Progress): void {
-    if (!this.#shell.interactive || performance.now() - this.#shownAtMs < BAR_MS) return
-    this.#shownAtMs = performance.now()
+function barOn(shell: Shell) {
+  let shownAtMs = Number.NEGATIVE_INFINITY
+  const show = ({ done, total }: Progress): void => {
+    if (!shell.interactive || performance.now() - shownAtMs < BAR_MS) return
+    shownAtMs = performance.now()
     const share = total === 0 ? 1 : done / total
     const full = Math.floor(share * BAR_WIDTH)
     const percent = String(Math.floor(share * 100)).padStart(3)
-    showProgress(this.#shell, `[${'#'.repeat(full)}${' '.repeat(BAR_WIDTH - full)}] ${percent}%`)
+    showProgress(shell, `[${'#'.repeat(full)}${' '.repeat(BAR_WIDTH - full)}] ${percent}%`)
   }
-
-  clear(): void {
-    if (this.#shownAtMs > 0) showProgress(this.#shell, `${' '.repeat(BAR_WIDTH + 8)}\r`)
+  const clear = (): void => {
+    if (shownAtMs > 0) showProgress(shell, `${' '.repeat(BAR_WIDTH + 8)}\r`)
   }
+  return { show, clear }
 }
 
 function textOf(found: Verification, where: string, shell: Shell): string {

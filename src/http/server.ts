@@ -9,7 +9,7 @@ import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
 import { readHead } from './read-head.ts'
 import { Turn } from './turn.ts'
-import { UploadPace } from './upload-pace.ts'
+import { uploadPace } from './upload-pace.ts'
 import type { OpenEngine, Unreadable, Wire } from './wire.ts'
 
 export interface ServerOptions {
@@ -118,7 +118,7 @@ interface Reception {
 /** A head has arrived. */
 function receive(wire: Wire, exchange: HttpExchange, { ingest, gathering, turn, counts, isCrowded }: Reception): void {
   let partial: PartialBody | null = null
-  let pace: UploadPace | null = null
+  let earnsMoreTime: ReturnType<typeof uploadPace> | null = null
   let isWhole = false
   // First of all, even where the head alone is answered: if a client resets its connection and there is no handler, the
   // engine of 2024 ends the process.
@@ -153,8 +153,8 @@ function receive(wire: Wire, exchange: HttpExchange, { ingest, gathering, turn, 
       ingest.body(exchange, partial === null ? [piece] : [...gathering.pieces(partial), piece], lengthBytes)
     } else {
       partial ??= gathering.begin(exchange.head.contentLengthBytes, () => ingest.bodyEvicted(exchange))
-      pace ??= new UploadPace(exchange.startedAtMs)
-      if (!isCrowded() && pace.earnsMoreTime(lengthBytes, performance.now())) wire.giveMoreTime()
+      earnsMoreTime ??= uploadPace(exchange.startedAtMs)
+      if (!isCrowded() && earnsMoreTime(lengthBytes, performance.now())) wire.giveMoreTime()
       gathering.add(partial, piece)
       turn.leave()
       return

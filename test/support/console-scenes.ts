@@ -43,11 +43,7 @@ function empty(double: ConsoleDouble): ConsoleDouble {
     rates: { requests_per_second: 0, events_accepted_per_second: 0, refused_per_second: {}, replays_per_second: 0 },
     latency_seconds: null,
     queue: JOURNAL,
-    parts: [
-      { part: 'queue', kind: 'journal', ...UP, latency_seconds: null, text: 'journal, survives a power cut' },
-      { part: 'limits', kind: 'memory', ...UP, latency_seconds: null, text: 'in memory' },
-      { part: 'apps', kind: 'file', ...UP, latency_seconds: null, text: 'in a file' },
-    ],
+    parts: [{ part: 'queue', kind: 'journal', ...UP, text: 'journal, survives a power cut' }, ...OWN_PARTS],
   })
   double.answers.set('/api/refusals', () => ok({ since: JUST_BEFORE, refusals: [], groups: [] }))
   double.answers.set('/api/events', () => ok({ events: [], ...nothing }))
@@ -81,7 +77,12 @@ function oneApp(): ConsoleDouble {
   return double
 }
 
-const UP = { state: 'ok', reason: null, up: true, node: null } as const
+const UP = { state: 'ok', reason: null, up: true, node: null, latency_seconds: null } as const
+const FULL = { state: 'full', up: false, text: 'journal full, answering 503 until there is room' } as const
+const OWN_PARTS = [
+  { part: 'limits', kind: 'memory', ...UP, text: 'in memory' },
+  { part: 'apps', kind: 'file', ...UP, text: 'in a file' },
+] as const
 const JOURNAL = {
   kind: 'journal',
   bytes: 2_201_000,
@@ -109,20 +110,7 @@ function full(): ConsoleDouble {
       replays_per_second: 0,
     },
     nodes: oneNode('refusing'),
-    parts: [
-      {
-        part: 'queue',
-        kind: 'journal',
-        state: 'full',
-        reason: null,
-        up: false,
-        node: null,
-        latency_seconds: null,
-        text: 'journal full, answering 503 until there is room',
-      },
-      { part: 'limits', kind: 'memory', ...UP, latency_seconds: null, text: 'in memory' },
-      { part: 'apps', kind: 'file', ...UP, latency_seconds: null, text: 'in a file' },
-    ],
+    parts: [{ part: 'queue', kind: 'journal', ...UP, ...FULL }, ...OWN_PARTS],
     queue: { ...JOURNAL, bytes: JOURNAL.max_bytes, full_in_seconds: 0, oldest_seconds: 90_000 },
     history: {
       ...history,
@@ -148,6 +136,11 @@ function full(): ConsoleDouble {
   return double
 }
 
+const way = (page: Page): Promise<void> => page.locator('.way').waitFor()
+const says =
+  (text: string | RegExp) =>
+  (page: Page): Promise<void> =>
+    page.getByText(text).first().waitFor()
 const rows = (page: Page): Promise<void> => page.locator('.rows a.item').first().waitFor()
 const BODY = JSON.stringify(
   {
@@ -168,6 +161,7 @@ async function explain(page: Page): Promise<void> {
 }
 
 async function opened(page: Page): Promise<void> {
+  await rows(page)
   await page.locator('a.item.event').nth(4).click()
   await page.locator('.detail pre').waitFor()
   await page.mouse.move(0, 0)
@@ -220,55 +214,17 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       await page.getByText('No connection to').waitFor()
     },
   },
-  events: {
-    path: '/events',
-    double: busy,
-    prepare: async (page) => {
-      await rows(page)
-      await opened(page)
-    },
-    isInDocs: true,
-  },
+  events: { path: '/events', double: busy, prepare: opened, isInDocs: true },
   'events-list': { path: '/events', double: busy, prepare: rows },
-  'events-empty': {
-    path: '/events',
-    double: () => empty(busyDouble()),
-    prepare: async (page) => page.getByText('No event is stored yet').waitFor(),
-  },
-  'events-none': {
-    path: '/events?app=nobody',
-    double: busy,
-    prepare: async (page) => page.getByText('No event that fits').waitFor(),
-  },
+  'events-empty': { path: '/events', double: () => empty(busyDouble()), prepare: says('No event is stored yet') },
+  'events-none': { path: '/events?app=nobody', double: busy, prepare: says('No event that fits') },
   refused: { path: '/refused', double: busy, prepare: rows, isInDocs: true },
-  'refused-empty': {
-    path: '/refused',
-    double: () => empty(busyDouble()),
-    prepare: async (page) => page.getByText('Nothing was refused').waitFor(),
-  },
-  batch: {
-    path: `/batch?id=${BATCH_ID}&event=1`,
-    double: busy,
-    prepare: async (page) => page.locator('.way').waitFor(),
-    isInDocs: true,
-  },
-  'batch-refused': {
-    path: `/batch?id=${BATCH_ID}`,
-    double: () => refused(busy()),
-    prepare: async (page) => page.getByText('The refusal').waitFor(),
-  },
-  'batch-missing': {
-    path: `/batch?id=${BATCH_ID}`,
-    double: () => missing(busy()),
-    prepare: async (page) => page.getByText('Where we looked').waitFor(),
-  },
+  'refused-empty': { path: '/refused', double: () => empty(busyDouble()), prepare: says('Nothing was refused') },
+  batch: { path: `/batch?id=${BATCH_ID}&event=1`, double: busy, prepare: way, isInDocs: true },
+  'batch-refused': { path: `/batch?id=${BATCH_ID}`, double: () => refused(busy()), prepare: says('The refusal') },
+  'batch-missing': { path: `/batch?id=${BATCH_ID}`, double: () => missing(busy()), prepare: says('Where we looked') },
   apps: { path: '/apps', double: busy, prepare: rows, isInDocs: true },
-  app: {
-    path: '/app?id=shop',
-    double: oneApp,
-    prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
-    isInDocs: true,
-  },
+  app: { path: '/app?id=shop', double: oneApp, prepare: says(/^Last 35 days$/), isInDocs: true },
   explain: { path: '/explain', double: busy, prepare: explain, isInDocs: true },
   search: {
     path: '/events',
@@ -283,12 +239,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   user: { path: '/search?q=user-41', double: busy, prepare: rows },
   missing: { path: '/events', double: busy, prepare: notFound },
   'sign-in': { path: '/', double: busy, before: closed, prepare: wrong },
-  'portal-overview': {
-    path: '/',
-    double: portal,
-    prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
-    isInDocs: true,
-  },
+  'portal-overview': { path: '/', double: portal, prepare: says(/^Last 35 days$/), isInDocs: true },
   'portal-empty': {
     path: '/',
     double: () => {
@@ -305,22 +256,11 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       )
       return double
     },
-    prepare: async (page) => page.getByText('Welcome.').waitFor(),
+    prepare: says('Welcome.'),
   },
-  'portal-events': {
-    path: '/events',
-    double: portal,
-    prepare: async (page) => {
-      await rows(page)
-      await opened(page)
-    },
-  },
+  'portal-events': { path: '/events', double: portal, prepare: opened },
   'portal-refused': { path: '/refused', double: portal, prepare: rows },
-  'portal-batch': {
-    path: `/batch?id=${BATCH_ID}`,
-    double: portal,
-    prepare: async (page) => page.locator('.way').waitFor(),
-  },
+  'portal-batch': { path: `/batch?id=${BATCH_ID}`, double: portal, prepare: way },
   'portal-explain': { path: '/explain', double: portal, prepare: explain },
   'portal-degraded': {
     path: '/',
@@ -329,7 +269,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       double.portal = { ...PORTAL, degraded_since: '2026-11-22T13:58:00.000Z' }
       return double
     },
-    prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
+    prepare: says(/^Last 35 days$/),
   },
   'portal-sign-in': { path: '/', double: portal, before: closed, prepare: wrong },
 }

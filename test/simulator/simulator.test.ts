@@ -17,10 +17,10 @@ beforeAll(async () => {
 })
 
 describe('every invariant', () => {
-  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 1, to: 8 }))
+  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 1, to: 3 }))
 
   it('holds with spools, through outages of NATS and nodes that die meanwhile', () =>
-    expectSeedsToHold(lua, 'spool', { from: 1, to: 5 }))
+    expectSeedsToHold(lua, 'spool', { from: 1, to: 2 }))
 })
 
 // Each was a bug once.

@@ -96,7 +96,7 @@ export const ONE_MACHINE = [
     file: JOURNAL_FILE,
     find: "    this.#ack(batch, 'durable', end)",
     replace: "    this.#position = end\n    setImmediate(() => this.#ack(batch, 'durable', end))",
-    tests: [HISTORIES],
+    tests: [HISTORIES, POWER_CUT],
   },
   {
     name: 'j9',

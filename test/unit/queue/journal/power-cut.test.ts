@@ -8,13 +8,14 @@ import { expect, test, vi } from 'vitest'
 import { MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 import { recoverLimiter } from '../../../../src/limits/own/recovered.ts'
 import { createMetrics } from '../../../../src/observe/metrics.ts'
+import { type Disk, RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
 import { type JournalPosition, journalDirectory } from '../../../../src/queue/journal/segments.ts'
 import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
 import { readConfig } from '../../../../src/settings/config.ts'
 import { openEmbeddedStores } from '../../../../src/start/embedded.ts'
 import { Started } from '../../../../src/start/started.ts'
-import { makeRecord, readNaively, timersWithoutIntervals } from '../../../support/journal.ts'
+import { makeRecord, publish, readNaively, timersWithoutIntervals } from '../../../support/journal.ts'
 import type { PowerCutDisk } from '../../../support/power-cut.ts'
 import { makeFolder } from '../../../support/service.ts'
 import { storedBytes } from '../../../support/stored-bytes.ts'
@@ -154,3 +155,40 @@ test.runIf(process.platform === 'linux')(
     }
   },
 )
+
+test('the journal moves its position in the turn in which it settles the records before it', async () => {
+  const folder = await makeFolder()
+  let settledBytes = 0
+  const seen: number[] = []
+  const positions: number[] = []
+  const look = (): void => {
+    seen.push(settledBytes)
+    positions.push(journal.position().offset)
+  }
+  class LookingDisk extends RealDisk {
+    override append(...[file, lines, done]: Parameters<Disk['append']>): void {
+      super.append(file, lines, (error, bytes) => {
+        done(error, bytes)
+        look()
+        setImmediate(look)
+      })
+    }
+  }
+  const journal = await openJournal({
+    directory: folder,
+    maxBytes: 1e8,
+    keepHours: null,
+    disk: new LookingDisk(),
+    timers: timersWithoutIntervals,
+  })
+  for (let round = 0; round < 5; round++) {
+    const record = makeRecord({ fillBytes: round })
+    const settled = publish(journal, record).then(look)
+    const other = makeRecord({ fillBytes: 100 })
+    journal.publish(other, () => (settledBytes += record.line.length + other.line.length))
+    await settled
+  }
+  await journal.stop()
+  expect(positions).toEqual(seen)
+  expect(settledBytes).toBeGreaterThan(0)
+})

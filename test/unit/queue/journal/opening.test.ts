@@ -14,11 +14,13 @@ describe('opening a journal', () => {
     const whole = makeRecord()
     const torn = makeRecord({ fillBytes: 200_000 }).line.subarray(0, 150_000)
     await writeFile(segmentPath(folder, 7), Buffer.concat([whole.line, torn]))
-    const { journal, send, stored } = await openedJournal({ directory: folder })
+    const { journal, send, stored, notices } = await openedJournal({ directory: folder })
     expect(journal.cutBytes).toBe(150_000)
     expect(journal.position()).toEqual({ segment: 7, offset: whole.line.length })
     await send()
     expect(await stored()).toHaveLength(2)
+    // Of bytes that had stayed it would say that another program wrote them.
+    expect(notices).toEqual([])
   })
 
   it('accepts an empty segment, gaps in the numbers, and files that are not its own', async () => {

@@ -53,6 +53,13 @@ set_user() { set_file "$1.conf" "NATS_$(tr '[:lower:]' '[:upper:]' <<< "$1")_PAS
 # login SECRET USER PASSWORD: the servers of its NATS_URL stay.
 login() { change "$1" NATS_URL "$(value "$1" NATS_URL | sed -E "s#//[^/@]*@#//$2:$3@#g")"; }
 
+# On the Secret, while nodes may have either user.
+MOVING=sluice-nodes-move
+roll() {
+  k rollout restart "$nodes"
+  k rollout status "$nodes" --timeout "${WAIT_SECONDS}s"
+}
+
 case "${1-}" in
   nodes)
     used=$(value sluice-connections NATS_URL | sed -nE 's#^[a-z]+://(sluice2?):.*#\1#p')
@@ -61,14 +68,17 @@ case "${1-}" in
       sluice2) idle=sluice ;;
       *) fail "NATS_URL of the Secret sluice-connections names neither the user sluice nor sluice2" ;;
     esac
+    nodes=$(k get statefulset/sluice --ignore-not-found --output name)
+    [ -n "$nodes" ] && nodes=statefulset/sluice || nodes=deployment/sluice
+    # An earlier run may have ended before all nodes had what the Secret says, and then some are still the idle user.
+    [ -z "$(k get secret nats-passwords --output "jsonpath={.metadata.annotations.$MOVING}")" ] || { say "an earlier run was ended: the nodes first become $used, all of them"; roll; }
+    k annotate secret nats-passwords "$MOVING=yes" --overwrite
     new=$(password)
     set_user "$idle" "$new"
     login sluice-connections "$idle" "$new"
-    nodes=deployment/sluice
-    [ -z "$(k get statefulset/sluice --ignore-not-found --output name)" ] || nodes=statefulset/sluice
     say "the nodes move from $used to $idle"
-    k rollout restart "$nodes"
-    k rollout status "$nodes" --timeout "${WAIT_SECONDS}s"
+    roll
+    k annotate secret nats-passwords "$MOVING-"
     set_user "$used" "$(password)"
     say "the nodes are $idle, and the old password of $used is worth nothing"
     ;;

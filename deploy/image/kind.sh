@@ -26,7 +26,7 @@ in_time deployment/sluice
 kubectl -n sluice exec deploy/sluice -- sluice apps add --app-id try --plan 5m | grep -o 'ak_[a-z0-9_]*' | head -1 > /tmp/key
 kubectl -n sluice port-forward service/sluice 18080:80 > /dev/null &
 forward=$!
-trap 'kill $forward; kind delete cluster --name "$cluster"' EXIT
+trap 'kill $forward 2> /dev/null || true; kind delete cluster --name "$cluster"' EXIT
 post() {
   curl -sf -o /dev/null -w '%{http_code}' localhost:18080/api/v1/events -H 'Content-Type: application/json' -d '{"app_key":"'"$(cat /tmp/key)"'","events":[{
     "type":"track","name":"tried","hashed_daily_id":"try-daily-0123456789","hashed_monthly_id":"try-monthly-0123456789",

@@ -211,7 +211,7 @@ describe.each([
     for (const { to = [] } of rules) {
       expect(to.length).toBeGreaterThan(0)
       for (const { podSelector, ipBlock } of to) {
-        if (ipBlock) expect(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']).toContain(ipBlock.cidr)
+        if (ipBlock) expect(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']).toContain(ipBlock.cidr)
         else expect(foundBy(podSelector)).toHaveLength(1)
       }
     }

@@ -74,11 +74,13 @@ it('moves the nodes to the idle user once each server has its new password, then
   const { code, output, cluster, did } = await run('nodes')
   expect(code, output).toBe(0)
   expect(did).toEqual([
+    'annotate sluice-nodes-move=yes',
     'patch nats-passwords sluice2.conf',
     ...RELOADED,
     'patch sluice-connections NATS_URL',
     'rollout restart deployment/sluice',
     'rollout status deployment/sluice',
+    'annotate sluice-nodes-move-',
     'patch nats-passwords sluice.conf',
     ...RELOADED,
   ])
@@ -108,7 +110,19 @@ it('leaves the nodes where they are when a server does not take its new configur
   const { code, output, did } = await run('nodes')
   expect(code).toBe(1)
   expect(output).toContain('nats-0 goes on with its old passwords')
-  expect(did).toEqual(['patch nats-passwords sluice2.conf', 'reload nats-0'])
+  expect(did.slice(1)).toEqual(['patch nats-passwords sluice2.conf', 'reload nats-0'])
+})
+
+it('has all nodes become what the Secret says before it changes a password that some of them may have', async () => {
+  clusterOf({ moving: 'yes' })
+  const { code, did } = await run('nodes')
+  expect(code).toBe(0)
+  expect(did.slice(0, 4)).toEqual([
+    'rollout restart deployment/sluice',
+    'rollout status deployment/sluice',
+    'annotate sluice-nodes-move=yes',
+    'patch nats-passwords sluice2.conf',
+  ])
 })
 
 it('gives up where a file does not come to its server', async () => {

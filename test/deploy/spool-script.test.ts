@@ -19,6 +19,10 @@ interface Cluster {
   jobs: Record<string, object>
   others: string[]
   room: number
+  /** What the scheduler says of a pod that finds no place. */
+  waitsFor: string
+  /** Calls that the API server does not answer, by their number. */
+  failing: number[]
   jobsEnd: 'complete' | 'failed'
   least: number
   log: { what: string; ready: number }[]
@@ -42,6 +46,8 @@ function clusterOf(more: Partial<Cluster>): Cluster {
     jobs: {},
     others,
     room: 100,
+    waitsFor: '0/3 nodes are available: 3 Insufficient cpu.',
+    failing: [],
     jobsEnd: 'complete' as const,
     log: [],
   }
@@ -57,7 +63,7 @@ async function run(...args: string[]): Promise<{ code: number; output: string; c
     execFile(
       'bash',
       [SCRIPT, ...args],
-      { env: { ...env, POLL_SECONDS: '0', NO_ROOM_SECONDS: '0' } },
+      { env: { ...env, POLL_SECONDS: '0', NO_ROOM_SECONDS: '0', MAX_TRIES: '2', WAIT_SECONDS: '3' } },
       (error, stdout, stderr) =>
         done({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr }),
     )
@@ -83,6 +89,62 @@ it('goes pod by pod where no machine has room for both, and is never without mor
   expect(output).toContain('no machine has room')
   expect(cluster.least).toBe(3)
   expect(cluster.workloads).toEqual({ [STATEFUL_SET]: { replicas: 4, ready: 4 } })
+})
+
+it.each([
+  ['the only pod that serves', { workloads: { [DEPLOYMENT]: { replicas: 1, ready: 1 } }, room: 1 }],
+  [
+    'an old pod for one that waits for a volume',
+    {
+      workloads: { [DEPLOYMENT]: { replicas: 4, ready: 4 } },
+      room: 4,
+      waitsFor: 'pod has unbound immediate PersistentVolumeClaims',
+    },
+  ],
+])('takes no room from %s', async (_what, more) => {
+  const before = clusterOf(more)
+  const { code, output, cluster } = await run('on', join(folder, 'StatefulSet'))
+  expect([code, output]).toEqual([1, expect.stringContaining('deployment/sluice still serves')])
+  expect(cluster.workloads[DEPLOYMENT]).toEqual(before.workloads[DEPLOYMENT])
+})
+
+it('has room made where the new one is to have more pods than the old, on a full cluster', async () => {
+  clusterOf({
+    workloads: { [DEPLOYMENT]: { replicas: 3, ready: 3 }, [STATEFUL_SET]: { replicas: 5, ready: 0 } },
+    room: 3,
+  })
+  const { output, cluster } = await run('on', join(folder, 'StatefulSet'))
+  expect(output).toContain('no machine has room')
+  expect(cluster.least).toBe(2)
+  expect(cluster.workloads[STATEFUL_SET]?.ready).toBe(3)
+})
+
+it.each([1, 3, 5, 7, 9, 11])('takes no answer of the API server for none (call %i), and asks again', async (call) => {
+  clusterOf({ claims: ['spool-sluice-3'], failing: [call] })
+  const { code, output, did } = await run('drain', 'spool-sluice-3')
+  expect(code, output).toBe(0)
+  expect(did).toEqual(
+    [
+      'delete job/drain-3',
+      'create job drain-3 spool-sluice-3',
+      'delete job/drain-3',
+      'delete persistentvolumeclaim/spool-sluice-3',
+    ].slice(1),
+  )
+})
+
+it.each([1, 4, 7, 9])('deletes nothing once the API server answers no more, from call %i on', async (call) => {
+  const failing = Array.from({ length: 100 }, (_, at) => call + at)
+  clusterOf({ claims: ['spool-sluice-3'], workloads: { [STATEFUL_SET]: { replicas: 2, ready: 2 } }, failing })
+  for (const args of [
+    ['drain', 'spool-sluice-3'],
+    ['off', join(folder, 'Deployment')],
+  ]) {
+    const { code, output, cluster, did } = await run(...args)
+    expect([code, output]).toEqual([1, expect.stringContaining('nothing is changed from here on')])
+    expect(cluster.claims).toEqual(['spool-sluice-3'])
+    expect(did.filter((what) => what.startsWith('delete'))).toEqual([])
+  }
 })
 
 it('does the rest where it was ended in the middle', async () => {

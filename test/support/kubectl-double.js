@@ -15,6 +15,14 @@ const option = (name) => (args.includes(name) ? args[args.indexOf(name) + 1] : u
 const workloads = Object.values(cluster.workloads)
 const ready = () => workloads.reduce((sum, each) => sum + each.ready, 0)
 
+// An API server that does not answer now and then.
+cluster.asked = (cluster.asked ?? 0) + 1
+if (verb === 'get' && cluster.failing?.includes(cluster.asked)) {
+  writeFileSync(file, JSON.stringify(cluster, null, 1))
+  process.stderr.write('Unable to connect to the server: EOF\n')
+  process.exit(1)
+}
+
 /** One step of what controllers and machines do. */
 function goOn() {
   for (const each of workloads) if (each.ready > each.replicas) each.ready = each.replicas
@@ -51,11 +59,12 @@ function get() {
   const output = option('--output') ?? ''
   if (words[0] === 'pods' && cluster.servers !== undefined) return end(Object.keys(cluster.servers).join('\n'))
   if (words[0] === 'secret') {
+    if (output.includes('.metadata.annotations.')) return end(cluster.moving ?? '')
     const key = /^jsonpath=\{\.data\.(.*)\}$/.exec(output)[1].replaceAll('\\.', '.')
     return end(Buffer.from(cluster.secrets[words[1]][key] ?? '').toString('base64'))
   }
   if (words[0] === 'pods')
-    return end(workloads.some((each) => each.ready < each.replicas) && ready() >= cluster.room ? 'Unschedulable' : '')
+    return end(workloads.some((each) => each.ready < each.replicas) && ready() >= cluster.room ? cluster.waitsFor : '')
   if (words[0] === 'persistentvolumeclaims') return end(cluster.claims.map((claim) => `${claim}\n`).join(''))
   const [kind, name] = named()
   const found = find(kind, name)
@@ -125,7 +134,12 @@ function execute() {
 if (verb === 'get') get()
 else if (verb === 'patch') patch()
 else if (verb === 'exec') execute()
-else if (verb === 'rollout') {
+else if (verb === 'annotate') {
+  const [name, value] = args.find((word) => /^[\w-]+(=\w+|-)$/.test(word) && word.startsWith('sluice-')).split('=')
+  cluster.moving = value ?? ''
+  did(`annotate ${name}${value === undefined ? '' : `=${value}`}`)
+  end()
+} else if (verb === 'rollout') {
   did(args.slice(0, 3).join(' '))
   end()
 } else if (verb === 'logs' && cluster.servers !== undefined)

@@ -7,9 +7,22 @@ import { readFileSync, writeFileSync } from 'node:fs'
 
 const ROOT = new URL('../', import.meta.url)
 const FILES = ['base', 'overlays/local', 'overlays/production'].map((folder) => `deploy/${folder}/kustomization.yaml`)
+const COMPOSE = 'deploy/compose.yaml'
 const BY_DIGEST = /^(\S+)@(sha256:[0-9a-f]{64})$/
 /** Of an entry of `images`: its name, and then where it is from and its tag, where it names them. */
 const ENTRY = /^ {2}- name: (\S+)\n((?: {4}(?:newName|newTag|digest): .*\n)*)/gm
+
+/** Of deploy/compose.yaml. */
+const COMPOSED = /^( +image: )(\S+?)(:[^:\s]+)$/gm
+
+/** The same of deploy/compose.yaml, in which an image stands in one line. @param {string} text @param {(name: string, reference: string) => string} find */
+export function pinnedCompose(text, find) {
+  return text.replaceAll(COMPOSED, (_, start, name, tag) => {
+    const reference = find(name, `${name}${tag}`)
+    if (!BY_DIGEST.test(reference)) throw new Error(`${name} has no digest`)
+    return `${start}${reference}`
+  })
+}
 
 /**
  * The text with a digest for each image. Throws where one is missing or is none.
@@ -38,11 +51,10 @@ function ofRegistry(name, reference) {
 
 if (import.meta.filename === process.argv[1]) {
   const given = new Map(process.argv.slice(2).map((arg) => /** @type {[string, string]} */ (arg.split(/=(.*)/s, 2))))
-  for (const file of FILES) {
+  /** @param {string} name @param {string | null} reference */
+  const find = (name, reference) => given.get(name) ?? ofRegistry(name, reference)
+  for (const file of [...FILES, COMPOSE]) {
     const path = new URL(file, ROOT)
-    writeFileSync(
-      path,
-      pinned(readFileSync(path, 'utf8'), (name, reference) => given.get(name) ?? ofRegistry(name, reference)),
-    )
+    writeFileSync(path, (file === COMPOSE ? pinnedCompose : pinned)(readFileSync(path, 'utf8'), find))
   }
 }

@@ -11,7 +11,9 @@ kind=()
 [ -z "${OCI_LAYOUT-}" ] || kind=(--oci-layout)
 
 oras() { go run "oras.land/oras/cmd/oras@$ORAS" "$@"; }
-# One layer, a gzipped tar of the folder, whose media type both know. The same deploy/ has the same digest.
+# The tar has the times of files, which a checkout makes anew.
+find deploy -exec touch -d "@$(git log -1 --format=%ct)" {} +
+# One layer, a gzipped tar of the folder, whose media type both know. A commit's deploy/ has the same digest wherever it is made.
 digest=$(oras push "${kind[@]}" "$reference" --annotation "org.opencontainers.image.created=$(git log -1 --format=%cI)" \
   --annotation "org.opencontainers.image.revision=$(git rev-parse HEAD)" --format go-template='{{.digest}}' deploy)
 pulled=$(mktemp -d)

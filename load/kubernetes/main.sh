@@ -66,13 +66,14 @@ scenario() {
 }
 
 rollout() { k rollout restart "$(nodes_kind)" && status "$(nodes_kind)"; }
-setting() { k kustomize plain | sed 's/SLUICE_MAX_KEYS: .*/SLUICE_MAX_KEYS: "900000"/' | k apply -f - && rollout && k apply -k plain && status deployment/sluice; }
+# Another setting, which is another ConfigMap, so that all pods are replaced; and back.
+setting() { k apply -k setting && status deployment/sluice && k apply -k plain && status deployment/sluice; }
 let_go() { k delete pod "$(a_node)" && status "$(nodes_kind)"; }
 force() { k delete pod "$(a_node)" --force --grace-period=0 && status "$(nodes_kind)"; }
 machine() { k get pod "$(a_node)" -o 'jsonpath={.spec.nodeName}'; }
 drain_machine() {
   local machine; machine=$(machine)
-  $KUBECTL drain "$machine" --ignore-daemonsets --delete-emptydir-data --force --pod-selector app.kubernetes.io/name=sluice --timeout 200s
+  $KUBECTL drain "$machine" --ignore-daemonsets --delete-emptydir-data --force --pod-selector app.kubernetes.io/name=sluice --timeout 200s || return 1
   $KUBECTL uncordon "$machine"
   status "$(nodes_kind)"
 }
@@ -82,14 +83,14 @@ nats_leader() { k delete pod "$(leader)" --force --grace-period=0 && sleep 5 && 
 redis() { k delete pod redis-0 --force --grace-period=0 && sleep 2 && status statefulset/redis; }
 # As the autoscaler does it, which owns the number of pods.
 scale() {
-  k patch hpa/sluice -p '{"spec":{"minReplicas":5}}' && sleep 40 && status "$(nodes_kind)"
+  k patch hpa/sluice -p '{"spec":{"minReplicas":5}}' && sleep 40 && status "$(nodes_kind)" || return 1
   k patch hpa/sluice -p '{"spec":{"minReplicas":3}}' && k scale "$(nodes_kind)" --replicas 3 && sleep 15
 }
 nats_away() { k scale statefulset/nats --replicas 0 && sleep "$1" && k scale statefulset/nats --replicas 3 && status statefulset/nats 400s; }
 # With a spool: a pod that is deleted meanwhile comes back, ready, though NATS is still away.
 nats_away_and_start() {
   k scale statefulset/nats --replicas 0 && sleep 20 || return 1
-  k delete pod sluice-1 --force --grace-period=0 && sleep 3
+  k delete pod sluice-1 --force --grace-period=0 && sleep 3 || return 1
   k wait --for=condition=Ready pod/sluice-1 --timeout 60s || { k exec sluice-1 -- node -e 'fetch("http://localhost:9090/readyz?verbose").then((a) => a.text()).then(console.log)'; return 1; }
   sleep 90
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && status statefulset/sluice
@@ -136,8 +137,8 @@ sent_on() {
 # A node that goes while NATS is away leaves its volume, which a job sends.
 drain_volume() {
   k patch hpa/sluice -p '{"spec":{"minReplicas":4}}' && k scale statefulset/sluice --replicas 4 && status statefulset/sluice || return 1
-  k patch hpa/sluice -p '{"spec":{"minReplicas":3}}' && k scale statefulset/nats --replicas 0 && sleep 20
-  k scale statefulset/sluice --replicas 3 && k wait --for=delete pod/sluice-3 --timeout 100s
+  k patch hpa/sluice -p '{"spec":{"minReplicas":3}}' && k scale statefulset/nats --replicas 0 && sleep 20 || return 1
+  k scale statefulset/sluice --replicas 3 && k wait --for=delete pod/sluice-3 --timeout 100s || return 1
   k scale statefulset/nats --replicas 3 && status statefulset/nats 400s && ../../deploy/spool.sh drain spool-sluice-3
 }
 

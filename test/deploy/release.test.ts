@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { pinned } from '../../tools/pin-images.js'
+import { pinned, pinnedCompose } from '../../tools/pin-images.js'
 import { releaseMistakes } from '../../tools/release-check.js'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -221,6 +221,11 @@ describe('a release', () => {
       lines('publish').findIndex((line) => line.startsWith('tar ')),
     )
     expect(lines('npm')).toContain('npm ci --ignore-scripts')
+    // What fails there leaves npm and the release as they are.
+    for (const name of ['publish', 'to-npm']) expect(jobs[name].needs).toContain('manifests')
+    expect(lines('manifests').findIndex((line) => line.includes('pin-images.js'))).toBeLessThan(
+      lines('manifests').findIndex((line) => line.includes('push-manifests.sh')),
+    )
   })
 
   it('puts a digest in the place of each tag of deploy/, and refuses where there is none', () => {
@@ -240,6 +245,10 @@ describe('a release', () => {
       expect(() => pinned(text, (name) => `${name}:latest`)).toThrow('has no digest')
       expect(() => pinned(text, (name) => `${name}@sha256:${'0'.repeat(64)}`)).toThrow('has no digest')
     }
+    const compose = read('deploy/compose.yaml')
+    const done = pinnedCompose(compose, (name) => `registry.test/${name}@${digest(7)}`)
+    expect(done.match(/^ +image: registry\.test\/\S+@sha256:\S+$/gm)).toHaveLength(6)
+    expect(() => pinnedCompose(compose, (name) => `${name}:latest`)).toThrow('has no digest')
   })
 
   it('has one version in all its files', () => {

@@ -206,9 +206,20 @@ test('drain says once about how long it waits for NATS, and what is kept where t
   expect(await listed(folder)).toMatchObject({ batches: 0, kept_batches: 1 })
 })
 
+test('a volume whose node never started has nothing to be sent', async () => {
+  const volume = await makeFolder()
+  await mkdir(join(volume, 'lost+found'))
+  const never = join(volume, 'spool')
+  const words = `${never}: no node has written here, and nothing is to be sent\n`
+  expect(await spool('drain', never, ON)).toMatchObject({ code: 0, output: words })
+  // Where other things are, or nothing at all, the path is likely wrong.
+  expectFailed(await spool('drain', join(volume, 'none', 'spool'), ON), 'cannot be read: ENOENT')
+})
+
 test('a folder that is no spool is named, and left as it is', async () => {
   const folder = await makeFolder()
   const gone = join(folder, 'gone\u001b[2J')
+  await writeFile(join(folder, 'note'), '')
   for (const action of ['list', 'verify', 'drain'] as const)
     expectFailed(await spool(action, gone, ON), `${join(folder, 'gone?[2J')} cannot be read: ENOENT`)
   // A journal of one machine.

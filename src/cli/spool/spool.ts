@@ -1,7 +1,7 @@
 // `sluice spool`: what the spool of a node holds, whether it is whole, and how to send it where its node is gone.
 
-import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { errorMessage, StartError } from '../../lib/errors.ts'
 import { formatSpan } from '../../lib/format.ts'
 import { isLocked } from '../../lib/lock.ts'
@@ -43,6 +43,11 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const { values, positionals } = readFlags(rest, { json: { type: 'boolean', default: false } }, ['DIR'])
   if (values.json && action === 'drain') throw new UsageError('--json is for list and verify')
   const directory = resolve(positionals[0])
+  // A volume whose node never started. A wrong path leads to a folder that holds other things, or to none.
+  if (action === 'drain' && !existsSync(directory) && isEmptyVolume(dirname(directory))) {
+    await print(shell.stdout, `${printable(directory)}: no node has written here, and nothing is to be sent\n`)
+    return EXIT.ok
+  }
   if (!isFolder(directory)) throw new StartError(`${directory} is not a folder`)
   if (action === 'verify') {
     const folders = await spoolFolders(directory)
@@ -108,6 +113,10 @@ async function drain(directory: string, { isDamaged }: SpoolInspection, shell: S
     : 'all is sent, and nothing is left in it'
   await print(shell.stdout, `${printable(directory)}: ${all}\n`)
   return isDamaged ? EXIT.failed : EXIT.ok
+}
+
+function isEmptyVolume(folder: string): boolean {
+  return existsSync(folder) && readdirSync(folder).every((name) => name === 'lost+found')
 }
 
 function isFolder(directory: string): boolean {

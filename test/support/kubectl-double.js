@@ -58,6 +58,9 @@ function find(kind, name) {
 function get() {
   const output = option('--output') ?? ''
   if (words[0] === 'pods' && cluster.servers !== undefined) return end(Object.keys(cluster.servers).join('\n'))
+  if (words[0] === 'statefulset/nats') return end('3')
+  // Several by their names: those that there are.
+  if (words[1]?.includes('/')) return end(Object.keys(cluster.workloads).join('\n'))
   if (words[0] === 'secret') {
     if (output.includes('.metadata.annotations.')) return end(cluster.moving ?? '')
     const key = /^jsonpath=\{\.data\.(.*)\}$/.exec(output)[1].replaceAll('\\.', '.')
@@ -78,6 +81,10 @@ function get() {
 
 function remove() {
   const [first, second] = words
+  if (first === 'configmap') {
+    cluster.others = cluster.others.filter((other) => other !== second)
+    return end()
+  }
   const targets = first.includes('/') ? words.filter((word) => word.includes('/')) : [`${first}/${second}`]
   for (const target of targets) {
     const [kind, name] = target.split('/')
@@ -97,6 +104,11 @@ function remove() {
 }
 
 function create() {
+  if (words[0] === 'configmap') {
+    if (cluster.others.includes(words[1])) return fail(`configmaps "${words[1]}" already exists`)
+    cluster.others.push(words[1])
+    return end()
+  }
   // Changes nothing, and writes nothing: the other end of the pipe reads and writes the state meanwhile.
   if (args.includes('--dry-run=client')) {
     process.stdout.write(JSON.stringify({ name: words[1], claim: 'spool-sluice-0' }))
@@ -127,6 +139,7 @@ function execute() {
     return end(`${createHash('sha256').update(text).digest('hex')}  ${given[0]}\n`)
   }
   server.loaded = { ...server.files }
+  server.reloads = (server.reloads ?? 0) + 1
   did(`reload ${words[0]}`)
   end()
 }
@@ -142,13 +155,11 @@ else if (verb === 'annotate') {
 } else if (verb === 'rollout') {
   did(args.slice(0, 3).join(' '))
   end()
-} else if (verb === 'logs' && cluster.servers !== undefined)
-  end(
-    cluster.reload === 'fails'
-      ? '[ERR] Failed to reload server configuration: x\n'
-      : '[INF] Reloaded server configuration\n',
-  )
-else if (verb === 'delete') remove()
+} else if (verb === 'logs' && cluster.servers !== undefined) {
+  const text = cluster.reload === 'fails' ? '[ERR] Failed to reload' : '[INF] Reloaded'
+  const { reloads = 0 } = cluster.servers[words[0]]
+  end(Array.from({ length: reloads }, (_, at) => `[1] ${at} ${text} server configuration\n`).join(''))
+} else if (verb === 'delete') remove()
 else if (verb === 'create') create()
 else if (verb === 'logs') end('the spool is empty\n')
 else if (verb === 'kustomize') end(existsSync(words[0]) ? readFileSync(`${words[0]}/built.yaml`, 'utf8') : '')

@@ -16,6 +16,7 @@ const urls = (user: string, password: string): string =>
   PODS.map((pod) => `nats://${user}:${password}@${pod}.nats:4222`).join(',')
 
 interface Cluster {
+  others: string[]
   secrets: Record<string, Record<string, string>>
   servers: Record<string, { files: Record<string, string>; loaded?: Record<string, string>; behind: number }>
   log: { what: string }[]
@@ -99,6 +100,7 @@ it('moves the nodes back the next time, and those of a StatefulSet as well', asy
   clusterOf({ workloads: { 'statefulset/sluice': { replicas: 3, ready: 3 } } })
   await run('nodes')
   const { cluster, did } = await run('nodes')
+  expect(cluster.others).toEqual([])
   expect(did.filter((what) => what.startsWith('rollout restart'))).toEqual(
     Array(2).fill('rollout restart statefulset/sluice'),
   )
@@ -129,7 +131,7 @@ it('gives up where a file does not come to its server', async () => {
   clusterOf({ calls: 1000 })
   const { code, output, did } = await run('reader')
   expect(code).toBe(1)
-  expect(output).toContain('reader.conf did not come to nats-0 in 2 s')
+  expect(output).toContain('reader.conf did not come to nats-0 in 2 s: it goes on with the one of before')
   expect(did).toEqual(['patch nats-passwords reader.conf'])
 })
 
@@ -145,6 +147,50 @@ it('gives the operator, the reader and the servers new ones, each where it is us
   expect(new Set(routes).size).toBe(1)
   expect(routes[0]).toMatch(/^p[0-9a-f]{48}$/)
   expect(files['routes.conf']).toBe(passwordFiles([1, 2, 3], { routes: routes[0] })['routes.conf'])
+})
+
+it('moves the nodes of both workloads, while those are moved from one to the other', async () => {
+  clusterOf({
+    workloads: { 'deployment/sluice': { replicas: 3, ready: 3 }, 'statefulset/sluice': { replicas: 3, ready: 1 } },
+  })
+  const { code, did } = await run('nodes')
+  expect(code).toBe(0)
+  const kinds = ['deployment', 'statefulset']
+  expect(did.filter((what) => what.startsWith('rollout'))).toEqual(
+    ['restart', 'status'].flatMap((what) => kinds.map((kind) => `rollout ${what} ${kind}/sluice`)),
+  )
+})
+
+const BASE = {
+  'nats-passwords': passwordFiles([1, 2, 3]),
+  'sluice-connections': { NATS_URL: urls('sluice', 'pSluice1') },
+}
+it.each<[string, object, string, string]>([
+  [
+    'a server has no pod',
+    { servers: { 'nats-0': { files: {}, behind: 0 } } },
+    'reader',
+    'not all 3 servers of NATS have a pod',
+  ],
+  ['another run is under way', { others: ['nats-password-changes'] }, 'nodes', 'another run is under way'],
+  [
+    'a login is missing',
+    { secrets: { ...BASE, 'toolbox-connections': {} } },
+    'operator',
+    'names no user with a password',
+  ],
+  [
+    'a login names nobody',
+    { secrets: { ...BASE, 'sluice-connections': { NATS_URL: 'nats://nats-0.nats:4222' } } },
+    'nodes',
+    'names no user',
+  ],
+  ['there are no routes', { secrets: { ...BASE, 'nats-passwords': {} } }, 'routes', 'has no routes.conf'],
+])('changes nothing where %s', async (_what, more, who, message) => {
+  clusterOf(more)
+  const { code, output, did } = await run(who)
+  expect([code, output]).toEqual([1, expect.stringContaining(message)])
+  expect(did).toEqual([])
 })
 
 it('says what it does where it is told nothing that it knows', async () => {

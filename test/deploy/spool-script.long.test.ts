@@ -29,8 +29,11 @@ interface Cluster {
 }
 
 let folder: string
+/** Short where a test is of what is waited for in vain. */
+let waitSeconds: string
 beforeEach(async () => {
   folder = await makeFolder()
+  waitSeconds = '600'
   for (const kind of ['StatefulSet', 'Deployment']) {
     mkdirSync(join(folder, kind))
     writeFileSync(join(folder, kind, 'built.yaml'), `apiVersion: apps/v1\nkind: ${kind}\nmetadata:\n  name: sluice\n`)
@@ -63,7 +66,7 @@ async function run(...args: string[]): Promise<{ code: number; output: string; c
     execFile(
       'bash',
       [SCRIPT, ...args],
-      { env: { ...env, POLL_SECONDS: '0', NO_ROOM_SECONDS: '0', MAX_TRIES: '2', WAIT_SECONDS: '3' } },
+      { env: { ...env, POLL_SECONDS: '0', NO_ROOM_SECONDS: '0', MAX_TRIES: '2', WAIT_SECONDS: waitSeconds } },
       (error, stdout, stderr) =>
         done({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr }),
     )
@@ -102,6 +105,7 @@ it.each([
     },
   ],
 ])('takes no room from %s', async (_what, more) => {
+  waitSeconds = '3'
   const before = clusterOf(more)
   const { code, output, cluster } = await run('on', join(folder, 'StatefulSet'))
   expect([code, output]).toEqual([1, expect.stringContaining('deployment/sluice still serves')])
@@ -109,6 +113,7 @@ it.each([
 })
 
 it('has room made where the new one is to have more pods than the old, on a full cluster', async () => {
+  waitSeconds = '3'
   clusterOf({
     workloads: { [DEPLOYMENT]: { replicas: 3, ready: 3 }, [STATEFUL_SET]: { replicas: 5, ready: 0 } },
     room: 3,

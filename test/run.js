@@ -13,7 +13,8 @@ const report = join(folder, 'report.json')
 /** @param {string[]} args @returns {number} */
 function run(args) {
   rmSync(report, { force: true })
-  const env = { ...process.env, SLUICE_TEST_REPORT: report }
+  // Not SLUICE_…: the service, which tests start with what they have, refuses what is no setting of its own.
+  const env = { ...process.env, TEST_REPORT_FILE: report }
   return spawnSync('npx', ['vitest', 'run', ...args], { stdio: 'inherit', env }).status ?? 1
 }
 

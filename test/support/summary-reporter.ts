@@ -24,7 +24,7 @@ export default class SummaryReporter implements Reporter {
     for (const name of skipped) console.log(`not run: ${name}`)
     for (const line of whereTimeWent(modules)) console.log(line)
     console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`)
-    const report = process.env['SLUICE_TEST_REPORT']
+    const report = process.env['TEST_REPORT_FILE']
     if (report === undefined) return
     const bad = modules.filter((module) => !module.ok()).map((module) => module.relativeModuleId)
     writeFileSync(report, JSON.stringify({ ran: modules.length, failed: [...new Set(bad)] }))

@@ -52,8 +52,8 @@ export async function compare(options, { name: otherName, there, remove }) {
     const rounds = options.quick ? 3 : 9
     /** @type {{ kind: import('./wrk.js').Case, name: string, pairs: Pair[] }[]} */
     const results = []
-    for (const [kind, mode] of [...CASES.map(embedded), ...CLUSTER_CASES.map(onStores)]) {
-      const name = `${nameOf(kind)}${mode === 'cluster' ? ', JetStream and Redis' : ''}`
+    for (const [kind, mode] of ROWS) {
+      const name = nameOfRow([kind, mode])
       if (!name.includes(options.rows)) continue
       options.progress(name)
       const starts = mode === 'cluster' ? clusterStarts(there) : serviceStarts({}, there)
@@ -61,7 +61,7 @@ export async function compare(options, { name: otherName, there, remove }) {
     }
     const partLoads = []
     for (const { kind, perSecond } of PART_LOADS) {
-      const name = `${nameOf(kind)}, ${number(perSecond)} /s`
+      const name = nameOfPartLoad({ kind, perSecond })
       if (!name.includes(options.rows)) continue
       options.progress(name)
       const bodies = await writeBodies(options.folder, kind, SEED)
@@ -92,6 +92,16 @@ export async function compare(options, { name: otherName, there, remove }) {
 const embedded = (kind) => [kind, 'embedded']
 /** @param {import('./wrk.js').Case} kind @returns {Row} */
 const onStores = (kind) => [kind, 'cluster']
+const ROWS = [...CASES.map(embedded), ...CLUSTER_CASES.map(onStores)]
+/** @param {Row} row */
+const nameOfRow = ([kind, mode]) => `${nameOf(kind)}${mode === 'cluster' ? ', JetStream and Redis' : ''}`
+/** @param {{ kind: import('./wrk.js').Case, perSecond: number }} load */
+const nameOfPartLoad = ({ kind, perSecond }) => `${nameOf(kind)}, ${number(perSecond)} /s`
+
+/** The rows of a comparison that have this in their names. @param {string} text @returns {string[]} */
+export function rowsWith(text) {
+  return [...ROWS.map(nameOfRow), ...PART_LOADS.map(nameOfPartLoad)].filter((name) => name.includes(text))
+}
 
 /** What it costs that web pages may send. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
 export async function cors(options) {

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import { endAll, MAIN } from '../../test/support/processes.js'
 import { busyLine, isBusy, loadNow, machineLine, machineOf } from '../shared/machine.js'
 import { ROOT } from '../shared/node-flags.js'
-import { compare, cors, engines, otherCommit, otherNode } from './compare.js'
+import { compare, cors, engines, otherCommit, otherNode, rowsWith } from './compare.js'
 import { curve } from './curve.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
@@ -95,6 +95,8 @@ async function main() {
   const chosen = values.only ?? (values.quick ? QUICK : Object.keys(SECTIONS))
   const unknown = chosen.filter((name) => !Object.hasOwn(SECTIONS, name))
   if (unknown.length > 0) throw new Error(`no such section: ${unknown.join(', ')}\n${HELP}`)
+  if (rowsWith(values.rows).length === 0)
+    throw new Error(`--rows ${values.rows}: no row has this in its name. The rows are:\n  ${rowsWith('').join('\n  ')}`)
   const seconds = Number(process.env.SECONDS ?? (values.quick ? 8 : 20))
   if (!(seconds >= 2)) throw new Error('SECONDS must be a number of at least 2')
   if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')

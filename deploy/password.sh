@@ -34,7 +34,7 @@ set_file() {
 }
 
 read_again() {
-  local pod=$1 file=$2 sum=$3 since=$SECONDS before
+  local pod=$1 file=$2 sum=$3 since=$SECONDS before after
   until k exec "$pod" -c nats -- sha256sum "/etc/nats/$file" | grep -q "^$sum "; do
     [ $((SECONDS - since)) -lt "$WAIT_SECONDS" ] || fail "$file did not come to $pod in $WAIT_SECONDS s: it goes on with the one of before. Run this again"
     sleep "$POLL_SECONDS"
@@ -42,16 +42,17 @@ read_again() {
   since=$SECONDS
   before=$(said "$pod")
   k exec "$pod" -c nats -- nats-server --signal reload=/var/run/nats/nats.pid || fail "$pod took no signal: it goes on with the passwords of before. Run this again"
-  until [ "$(said "$pod")" != "$before" ]; do
+  until after=$(said "$pod") && [ -n "$after" ] && [ "$after" != "$before" ]; do
     [ $((SECONDS - since)) -lt 30 ] || fail "$pod does not say that it has read its configuration again. See: $KUBECTL -n $NAMESPACE logs $pod"
     sleep "$POLL_SECONDS"
   done
-  case $(said "$pod") in *Failed*) fail "$pod goes on with its old passwords. See its log, mend the Secret nats-passwords and run this again" ;; esac
+  case $after in *Failed*) fail "$pod goes on with its old passwords. See its log, mend the Secret nats-passwords and run this again" ;; esac
   say "$pod has it"
 }
 
-# The last that a server has said of reading its configuration, with its time.
-said() { k logs "$1" -c nats --tail 2000 | grep -E 'Reloaded server configuration|Failed to reload' | tail -1 || true; }
+# The last that a server has said of reading its configuration, with its time. Of the whole log: after a change of routes thousands of
+# lines follow within seconds.
+said() { k logs "$1" -c nats | grep -E 'Reloaded server configuration|Failed to reload' | tail -1 || true; }
 
 # set_user USER PASSWORD
 set_user() { set_file "$1.conf" "NATS_$(tr '[:lower:]' '[:upper:]' <<< "$1")_PASSWORD: $2"; }

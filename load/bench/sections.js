@@ -114,7 +114,7 @@ export async function decode(options) {
   return { numbers: results, text: table(title, head, rows, options) }
 }
 
-/** Resident memory at rest, with many connections, and while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */
+/** Resident memory when idle, with many connections, and while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */
 export async function memory(options) {
   const { seconds } = options
   const kind = { events: /** @type {const} */ (1), keyed: false, varied: true }

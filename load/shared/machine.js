@@ -11,7 +11,7 @@ import { ROOT } from './node-flags.js'
 
 /** So long other programs are watched. */
 const WATCH_MS = 1000
-/** Of a core: what a machine at rest needs for itself. */
+/** Of a core: what an idle machine needs for itself. */
 const IDLE_CORES = 0.3
 
 /** @typedef {{ cpu: string, cores: number, kernel: string, disk: string, node: string, engine: string, commit: string }} Machine */

@@ -55,7 +55,7 @@ describe.each([
   const foundBy = (selector: Selector | undefined): Workload[] =>
     workloads.filter(({ labels }) => selects(selector, labels))
 
-  it('the operator is told to make the Secrets that pods want', () => {
+  it('docs/kubernetes.md makes the Secrets that pods need', () => {
     for (const { title, pod } of workloads) {
       const sources = (pod.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? [])
       for (const { name, items = [] } of sources.map(({ secret }) => secret ?? {})) {

@@ -135,8 +135,8 @@ it('gives up where a file does not come to its server', async () => {
   expect(did).toEqual(['patch nats-passwords reader.conf'])
 })
 
-it('gives the operator, the reader and the servers new ones, each where it is used', async () => {
-  clusterOf()
+it('gives the operator, the reader and the servers new ones, each where it is used, whatever else servers say', async () => {
+  clusterOf({ chatter: 3000 })
   for (const who of ['operator', 'reader', 'routes']) expect((await run(who)).code).toBe(0)
   const { cluster } = await run('system')
   const { user, password } = parseNatsUrl(cluster.secrets['toolbox-connections']?.['NATS_URL'] ?? '')
@@ -193,7 +193,7 @@ it.each<[string, object, string, string]>([
   expect(did).toEqual([])
 })
 
-it('says what it does where it is told nothing that it knows', async () => {
+it('prints its usage for an unknown argument', async () => {
   clusterOf()
   const { code, output, did } = await run('everybody')
   expect(code).toBe(2)

@@ -158,7 +158,10 @@ else if (verb === 'annotate') {
 } else if (verb === 'logs' && cluster.servers !== undefined) {
   const text = cluster.reload === 'fails' ? '[ERR] Failed to reload' : '[INF] Reloaded'
   const { reloads = 0 } = cluster.servers[words[0]]
-  end(Array.from({ length: reloads }, (_, at) => `[1] ${at} ${text} server configuration\n`).join(''))
+  const lines = Array.from({ length: reloads }, (_, at) => `[1] ${at} ${text} server configuration\n`)
+  // What a server says of its routes.
+  for (let at = 0; at < (cluster.chatter ?? 0); at++) lines.push('[1] Router connection closed: Duplicate Route\n')
+  end(lines.slice(-Number(option('--tail') ?? lines.length)).join(''))
 } else if (verb === 'delete') remove()
 else if (verb === 'create') create()
 else if (verb === 'logs') end('the spool is empty\n')

@@ -13,7 +13,7 @@ export interface Walk extends Omit<CursorOptions, 'from'> {
   readonly until?: JournalPosition | null
 }
 
-/** As `OnLine`, with the line's place in the journal. false: it is no record, which is told as damage. */
+/** As `OnLine`, with the line's place in the journal. false: it is no record, which is reported as damage. */
 export type OnRecord = (start: number, end: number, at: JournalPosition, isWhole: boolean) => boolean | undefined
 
 /** Yields how far it has come, after each piece. A segment that was removed since it was listed is left out. */

@@ -192,6 +192,20 @@ function windowHeaders(windows: readonly WindowView[]): string {
   return `\r\nRateLimit-Policy: ${policies.join(', ')}\r\nRateLimit: ${states.join(', ')}`
 }
 
+/** The header lines before and behind what is left, of the last answer: most answers differ in that alone. */
+const lastFigures = { limit: -1, resetUnixSeconds: -1, before: '', after: '' }
+
+function figuresOf({ limit, remaining, resetUnixSeconds }: RateLimitView): string {
+  const last = lastFigures
+  if (last.limit !== limit || last.resetUnixSeconds !== resetUnixSeconds) {
+    last.limit = limit
+    last.resetUnixSeconds = resetUnixSeconds
+    last.before = `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `
+    last.after = `\r\nX-RateLimit-Reset: ${resetUnixSeconds}`
+  }
+  return `${last.before}${remaining}${last.after}`
+}
+
 /**
  * `windows` null: none of them is near its limit, and the answer has no header of them.
  * `requestId`: shown with a refusal, so that it can be found in the client's logs and in the service's. */
@@ -201,7 +215,7 @@ export function answerTo(
   requestId: string,
   windows: readonly WindowView[] | null = null,
 ): Answer {
-  const figures = `\r\nX-RateLimit-Limit: ${view.limit}\r\nX-RateLimit-Remaining: ${view.remaining}\r\nX-RateLimit-Reset: ${view.resetUnixSeconds}`
+  const figures = figuresOf(view)
   const headers = windows === null ? figures : figures + windowHeaders(windows)
   switch (outcome.kind) {
     case 'accepted':

@@ -8,56 +8,29 @@ import type { Route, WireHead } from './wire.ts'
 const LENGTH = /^[0-9]{1,15}$/
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
+/** Of the request that is being read. One object and one function for all, since a closure a request costs as much as a header. */
+const fields = {
+  contentType: null as string | null,
+  contentEncoding: null as string | null,
+  idempotencyKey: null as string | null,
+  traceparent: null as string | null,
+  contentLengthBytes: null as number | null,
+  framingFault: null as string | null,
+  isChunked: false,
+  wantsClose: false,
+  origin: null as string | null,
+}
+
 /**
  * To be called inside the request handler only, where `request` is valid. `cors` null: no page of another origin sends.
  * `route` null: the engine has matched neither method nor path.
  */
 export function readHead(request: WireHead, cors: CorsHeaders | null, route: Route | null): RequestHead {
-  let contentType: string | null = null
-  let contentEncoding: string | null = null
-  let idempotencyKey: string | null = null
-  let traceparent: string | null = null
-  let contentLengthBytes: number | null = null
-  let framingFault: string | null = null
-  let isChunked = false
-  let wantsClose = false
-  let origin: string | null = null
-  request.forEach((name, value) => {
-    switch (name) {
-      case 'content-type':
-        contentType = contentType === null ? value : `${contentType},${value}`
-        break
-      case 'content-encoding':
-        contentEncoding = contentEncoding === null ? value : `${contentEncoding},${value}`
-        break
-      case 'idempotency-key':
-        idempotencyKey = idempotencyKey === null ? value : `${idempotencyKey},${value}`
-        break
-      case 'traceparent':
-        traceparent = traceparent === null ? value : `${traceparent},${value}`
-        break
-      case 'content-length':
-        if (contentLengthBytes !== null) framingFault = 'Content-Length: must appear once'
-        else if (!LENGTH.test(value)) framingFault = 'Content-Length: must be a number of bytes'
-        contentLengthBytes = Number(value)
-        break
-      case 'transfer-encoding':
-        if (isChunked || value.toLowerCase() !== 'chunked') framingFault = 'Transfer-Encoding: must be chunked'
-        isChunked = true
-        break
-      case 'connection':
-        wantsClose ||= CLOSE.test(value)
-        break
-      case 'origin':
-        origin = origin === null ? value : `${origin},${value}`
-        break
-      case 'trailer':
-        // The library would read the trailers as the head of the next request.
-        framingFault = 'Trailer: not supported'
-        break
-    }
-  })
-  if (isChunked && contentLengthBytes !== null) {
+  clear()
+  request.forEach(takeHeader)
+  const { contentType, traceparent, contentLengthBytes, wantsClose, origin } = fields
+  let { contentEncoding, idempotencyKey, framingFault } = fields
+  if (fields.isChunked && contentLengthBytes !== null) {
     framingFault ??= 'Content-Length: must not appear with Transfer-Encoding'
   }
   const corsHeaders = cors === null ? '' : cors(origin)
@@ -77,4 +50,58 @@ export function readHead(request: WireHead, cors: CorsHeaders | null, route: Rou
     origin,
     foreignOrigin: corsHeaders === '' ? origin || null : null,
   }
+}
+
+function clear(): void {
+  fields.contentType = null
+  fields.contentEncoding = null
+  fields.idempotencyKey = null
+  fields.traceparent = null
+  fields.contentLengthBytes = null
+  fields.framingFault = null
+  fields.isChunked = false
+  fields.wantsClose = false
+  fields.origin = null
+}
+
+function takeHeader(name: string, value: string): void {
+  switch (name) {
+    case 'content-type':
+      fields.contentType = joined(fields.contentType, value)
+      break
+    case 'content-encoding':
+      fields.contentEncoding = joined(fields.contentEncoding, value)
+      break
+    case 'idempotency-key':
+      fields.idempotencyKey = joined(fields.idempotencyKey, value)
+      break
+    case 'traceparent':
+      fields.traceparent = joined(fields.traceparent, value)
+      break
+    case 'content-length':
+      if (fields.contentLengthBytes !== null) fields.framingFault = 'Content-Length: must appear once'
+      else if (!LENGTH.test(value)) fields.framingFault = 'Content-Length: must be a number of bytes'
+      fields.contentLengthBytes = Number(value)
+      break
+    case 'transfer-encoding':
+      if (fields.isChunked || value.toLowerCase() !== 'chunked')
+        fields.framingFault = 'Transfer-Encoding: must be chunked'
+      fields.isChunked = true
+      break
+    case 'connection':
+      fields.wantsClose ||= CLOSE.test(value)
+      break
+    case 'origin':
+      fields.origin = joined(fields.origin, value)
+      break
+    case 'trailer':
+      // The library would read the trailers as the head of the next request.
+      fields.framingFault = 'Trailer: not supported'
+      break
+  }
+}
+
+/** A header that comes again adds to the one before. */
+function joined(before: string | null, value: string): string {
+  return before === null ? value : `${before},${value}`
 }

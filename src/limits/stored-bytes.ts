@@ -127,6 +127,8 @@ export class StoredBytes {
   readonly #most: AppBytes[] = []
   /** In which all were compared last, and those that are held chosen. */
   #lookMinute = 0
+  /** That was asked for last: each request asks three times. */
+  #last: AppBytes | null = null
 
   constructor(options: StoredBytesOptions) {
     this.#options = options
@@ -144,7 +146,7 @@ export class StoredBytes {
 
   /** They are certainly not stored. `takenAtMs`: when they were taken. */
   giveBack({ appId }: Limit, bytes: number, takenAtMs: number): void {
-    const count = this.#apps.get(appId)
+    const count = this.#find(appId)
     if (count?.minute === Math.floor(takenAtMs / MINUTE_MS)) count.taken -= bytes
   }
 
@@ -163,7 +165,7 @@ export class StoredBytes {
   /** null: less than four fifths are used, and `always` is false. */
   window(app: Limit, always: boolean): WindowView | null {
     const minute = this.#minute()
-    const count = this.#apps.get(app.appId)
+    const count = this.#find(app.appId)
     const used = count?.minute === minute ? count.taken : 0
     const limit = this.#allowed(app, minute)
     if (!always && !isNear(limit, used)) return null
@@ -228,8 +230,10 @@ export class StoredBytes {
       const minute = this.#minute()
       for (const count of slice) {
         const isIdle = count.minute !== minute && count.lastHour(minute) === 0
-        if (isIdle && this.#apps.size > MAX_APPS) this.#apps.delete(count.appId)
-        else this.#compare(count, minute)
+        if (isIdle && this.#apps.size > MAX_APPS) {
+          this.#apps.delete(count.appId)
+          this.#last = null
+        } else this.#compare(count, minute)
       }
     }
     this.#chooseHeld()
@@ -253,15 +257,20 @@ export class StoredBytes {
     else if (count.lastHour(minute) > most[least].lastHour(minute)) most[least] = count
   }
 
+  #find(appId: string): AppBytes | undefined {
+    if (this.#last?.appId === appId) return this.#last
+    this.#last = this.#apps.get(appId) ?? null
+    return this.#last ?? undefined
+  }
+
   #countOf(appId: string): AppBytes {
-    let count = this.#apps.get(appId)
-    if (count === undefined) {
-      const minute = this.#minute()
-      if (this.#apps.size >= MAX_APPS && minute !== this.#lookMinute) void this.#lookAtAll()
-      count = new AppBytes(appId)
-      this.#apps.set(appId, count)
-    }
-    return count
+    const count = this.#find(appId)
+    if (count !== undefined) return count
+    const minute = this.#minute()
+    if (this.#apps.size >= MAX_APPS && minute !== this.#lookMinute) void this.#lookAtAll()
+    const fresh = new AppBytes(appId)
+    this.#apps.set(appId, fresh)
+    return fresh
   }
 }
 

@@ -12,29 +12,46 @@ const SHORT_BYTES = 64
 /** On all connections. */
 let shortAnswers = 0
 
+/** The answer that is being sent: `cork` calls back at once, and a closure an answer costs as much as its header lines. */
+const sending = {
+  response: null as HttpResponse | null,
+  reply: null as Reply | null,
+  isTaken: true,
+  isEnded: true,
+}
+
 /**
  * Sends an answer. false: the client does not read its earlier answers and its socket is full, so the connection was
  * closed instead. The engine has then called `onAborted`.
  */
 export function send(response: HttpResponse, reply: Reply): boolean {
+  sending.response = response
+  sending.reply = reply
+  sending.isTaken = true
+  sending.isEnded = true
+  response.cork(writeReply)
+  sending.response = null
+  sending.reply = null
+  const { isTaken, isEnded } = sending
+  if (!isTaken || !isEnded) response.close()
+  return isTaken
+}
+
+function writeReply(): void {
+  const { response, reply } = sending
+  if (response === null || reply === null) return
   const { status, contentType, headers, withoutBody, thenClose } = reply
   const lengthBytes = Buffer.byteLength(reply.body)
   // Bytes where it is not ASCII: the engine of 2026 writes a string that has no character above U+00FF as Latin-1.
   const body = lengthBytes === reply.body.length ? reply.body : Buffer.from(reply.body)
-  let isTaken = true
-  let isEnded = true
-  response.cork(() => {
-    // Status and headers in one call, since each call into the engine costs as much as writing all headers.
-    const keepAlive = thenClose ? '' : KEEP_ALIVE
-    response.writeStatus(`${status}\r\nContent-Type: ${contentType}${headers}${keepAlive}`)
-    if (withoutBody) isEnded = endWithoutBody(response, lengthBytes)
-    // `end` does not report a full socket. That is harmless here, since this is the last answer.
-    else if (thenClose) response.end(body, true)
-    else if (lengthBytes <= SHORT_BYTES && ++shortAnswers % SHORT_ANSWERS_PER_LOOK !== 0) response.end(body)
-    else isTaken = end(response, body, lengthBytes)
-  })
-  if (!isTaken || !isEnded) response.close()
-  return isTaken
+  // Status and headers in one call, since each call into the engine costs as much as writing all headers.
+  const keepAlive = thenClose ? '' : KEEP_ALIVE
+  response.writeStatus(`${status}\r\nContent-Type: ${contentType}${headers}${keepAlive}`)
+  if (withoutBody) sending.isEnded = endWithoutBody(response, lengthBytes)
+  // `end` does not report a full socket. That is harmless here, since this is the last answer.
+  else if (thenClose) response.end(body, true)
+  else if (lengthBytes <= SHORT_BYTES && ++shortAnswers % SHORT_ANSWERS_PER_LOOK !== 0) response.end(body)
+  else sending.isTaken = end(response, body, lengthBytes)
 }
 
 function end(response: HttpResponse, body: string | Buffer, lengthBytes: number): boolean {

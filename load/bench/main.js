@@ -10,6 +10,7 @@ import { busyLine, isBusy, loadNow, machineLine, machineOf } from '../shared/mac
 import { ROOT } from '../shared/node-flags.js'
 import { compare, cors, engines, otherCommit, otherNode, rowsWith } from './compare.js'
 import { curve } from './curve.js'
+import { floor } from './floor.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { limits } from './limits.js'
@@ -31,6 +32,7 @@ import { watchers } from './watchers.js'
 
 const SECTIONS = {
   throughput,
+  floor,
   curve,
   queues,
   limits,

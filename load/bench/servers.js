@@ -60,9 +60,25 @@ export async function startService({ readKeys = [], ...options } = {}) {
   return { ...service, stop }
 }
 
-/** @returns {Promise<Server>} */
-export async function startRaw() {
+/** The engine alone: it drops each body. @returns {Promise<Server>} */
+export function startRaw() {
+  return startEngine([])
+}
+
+/** The engine that keeps each body durably, and does nothing else. @returns {Promise<Server>} */
+export async function startFloor() {
+  const folder = temporaryFolder()
+  const floor = await startEngine([join(folder, 'bodies')])
+  const stop = async () => {
+    await floor.stop()
+    removeFolder(folder)
+  }
+  return { ...floor, stop }
+}
+
+/** @param {readonly string[]} words @returns {Promise<Server>} */
+async function startEngine(words) {
   const command = [...on(SERVER_CORE), process.execPath, RAW_FRONT_END]
-  const raw = await startProgram({ name: 'raw', command: ({ port }) => [...command, String(port)] })
+  const raw = await startProgram({ name: 'raw', command: ({ port }) => [...command, String(port), ...words] })
   return Object.assign(raw, { adminPort: 0, portalPort: 0 })
 }

@@ -4,7 +4,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createRng, uniformBody, variedBody } from '../payloads.js'
+import { createRng, MAKERS } from '../payloads.js'
+import { makeOf } from './cases.js'
 import { cpuSeconds, LOAD_CORE, mainThreadCpuSeconds, run } from './processes.js'
 import { appKeyOf } from './servers.js'
 import { VoidRun } from './void-runs.js'
@@ -15,8 +16,8 @@ const SCRIPT = fileURLToPath(new URL('requests.lua', import.meta.url))
 const BODIES = { 1: 400, 10: 300, 100: 200 }
 
 /**
- * `apps`: over how many the bodies are spread; one where it is left out. `connections`: that wait for their answers, if not CONNECTIONS.
- * @typedef {{ events: 1 | 10 | 100, keyed: boolean, varied: boolean, apps?: number, connections?: number }} Case
+ * `mixed`: nine SDKs in place of uniform or varied bodies. `apps`: over how many the bodies are spread; one where it is left out. `connections`: that wait for their answers, if not CONNECTIONS.
+ * @typedef {{ events: 1 | 10 | 100, keyed: boolean, varied: boolean, mixed?: boolean, apps?: number, connections?: number }} Case
  */
 /** @typedef {{ requests: number, durationUs: number, refused: number, broken: number, p50Us: number, p99Us: number, maxUs: number }} WrkResult */
 /** @typedef {WrkResult & { perSecond: number, cpuUsPerRequest: number, mainThreadUsPerRequest: number }} Measured */
@@ -24,14 +25,14 @@ const BODIES = { 1: 400, 10: 300, 100: 200 }
 /** @param {Case} kind @param {number} seed @param {number} nowMs */
 export function bodiesOf(kind, seed, nowMs) {
   const rng = createRng(seed)
-  const make = kind.varied ? variedBody : uniformBody
+  const make = MAKERS[makeOf(kind)]
   const { apps = 1, events } = kind
   return Array.from({ length: BODIES[events] }, (_, at) => make({ rng, appKey: appKeyOf(at % apps), events, nowMs }))
 }
 
 /** Writes the case's bodies to files for wrk. @param {string} folder @param {Case} kind @param {number} seed */
 export async function writeBodies(folder, kind, seed) {
-  const target = join(folder, `${kind.events}-${kind.varied ? 'varied' : 'uniform'}-${kind.apps ?? 1}`)
+  const target = join(folder, `${kind.events}-${makeOf(kind)}-${kind.apps ?? 1}`)
   await mkdir(target, { recursive: true })
   const bodies = bodiesOf(kind, seed, Date.now())
   await Promise.all(bodies.map((body, index) => writeFile(join(target, `${index + 1}.json`), body)))

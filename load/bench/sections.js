@@ -3,14 +3,13 @@
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { nameOf, SEED } from './cases.js'
 import { LOAD_CORE, memoryMb, run } from './processes.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startRaw, startService } from './servers.js'
 import { verdict } from './verdict.js'
-import { orUnmeasured, unlessVoid } from './void-runs.js'
+import { orUnmeasured, unlessVoid, VoidRun } from './void-runs.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
 const IDLE_CONNECTIONS = 4000
@@ -114,38 +113,51 @@ export async function decode(options) {
   return { numbers: results, text: table(title, head, rows, options) }
 }
 
-/** Resident memory when idle, with many connections, and while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */
+/** As SLUICE_HTTP_ENGINE has them; the first one is what the figures of the pages are of. */
+const ENGINES = /** @type {const} */ (['uws', 'node'])
+
+/** Resident memory when idle, with many connections, and while the service has as much to do as it can, by what reads HTTP. @param {Options} options @returns {Promise<Section>} */
 export async function memory(options) {
   const { seconds } = options
   const kind = { events: /** @type {const} */ (1), keyed: false, varied: true }
-  options.progress(`memory at full load for ${seconds} s`)
   const bodies = await writeBodies(options.folder, kind, SEED)
-  const service = await startService()
+  const results = []
+  for (const engine of ENGINES) {
+    options.progress(`memory at full load for ${seconds} s: ${engine}`)
+    const measured = await orUnmeasured(options, `memory, ${engine}`, () => memoryOf(engine, bodies, seconds))
+    if (measured !== null) results.push({ engine, ...measured })
+  }
+  if (results.length === 0) throw new VoidRun('no engine could be measured')
+  const head = [
+    'what reads HTTP',
+    'idle MB',
+    `after ${seconds} s at full load`,
+    'peak',
+    'requests /s',
+    'an idle connection KB',
+  ]
+  const rows = results.map(({ engine, idle, loaded, result, connectionKb }) => [
+    engine,
+    number(idle.resident),
+    number(loaded.resident),
+    number(loaded.peak),
+    number(result.perSecond),
+    number(connectionKb, 2),
+  ])
+  const title = `Memory: ${nameOf(kind)}, one core, one decoder thread, ${seconds} s`
+  return { numbers: results, text: table(title, head, rows, options) }
+}
+
+/** @param {typeof ENGINES[number]} engine @param {{ folder: string, count: number }} bodies @param {number} seconds */
+async function memoryOf(engine, bodies, seconds) {
+  const service = await startService({ env: { SLUICE_HTTP_ENGINE: engine } })
   const idle = memoryMb(service.pid)
   await unlessVoid('memory', () => runWrk(service, bodies, { keyed: false, seconds: 1 }))
-  /** @type {{ afterSeconds: number, resident: number, peak: number }[]} */
-  const samples = []
-  const startMs = performance.now()
-  const load = runWrk(service, bodies, { keyed: false, seconds })
-  const loaded = { over: false }
-  const over = load.finally(() => {
-    loaded.over = true
-  })
-  while (!loaded.over) {
-    samples.push({ afterSeconds: (performance.now() - startMs) / 1000, ...memoryMb(service.pid) })
-    await Promise.race([over, sleep((seconds * 1000) / 20)])
-  }
-  const result = await over
+  const result = await runWrk(service, bodies, { keyed: false, seconds })
+  const loaded = memoryMb(service.pid)
   const connectionKb = await idleConnectionKb(service)
   await service.stop()
-  const last = samples[samples.length - 1]
-  const shown = [samples[1] ?? samples[0], samples[samples.length >> 1], last]
-  const head = [`at full load, ${number(result.perSecond)} requests/s`, 'resident MB', 'peak MB']
-  const rows = [['idle', number(idle.resident), number(idle.peak)]].concat(
-    shown.map((sample) => [`after ${number(sample.afterSeconds)} s`, number(sample.resident), number(sample.peak)]),
-  )
-  const title = `Memory: ${nameOf(kind)}, ${seconds} s; an idle connection takes ${number(connectionKb, 2)} KB`
-  return { numbers: { idle, samples, result, connectionKb }, text: table(title, head, rows, options) }
+  return { idle, loaded, result, connectionKb }
 }
 
 /** What one more connection takes that sends nothing: of many, since a page of memory is larger than one. @param {import('./servers.js').Server} service */

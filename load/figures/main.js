@@ -94,9 +94,8 @@ function run(script, args) {
 }
 
 /** @param {{ load: import('../shared/machine.js').Load, numbers: any }} memory of the bench */
-function short({ load, numbers: { idle, samples, result, connectionKb } }) {
-  const last = samples[samples.length - 1]
-  const [idleMb, loadedMb, peakMb] = [idle.resident, last.resident, last.peak]
+function short({ load, numbers: [{ idle, loaded, result, connectionKb }] }) {
+  const [idleMb, loadedMb, peakMb] = [idle.resident, loaded.resident, loaded.peak]
   return { load, numbers: { idleMb, loadedMb, peakMb, connectionKb, perSecond: result.perSecond } }
 }
 

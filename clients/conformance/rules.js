@@ -7,6 +7,8 @@ export const ANSWER_TIMEOUT_MS = 30_000
 const FIRST_BACKOFF_MS = 3000
 /** By chance. */
 const LEAST_SHARE = 0.5
+/** A Retry-After that is none of these does not say how long. */
+const SECONDS = /^\d+$/
 
 /** @type {Rule} */
 const KEEP = { action: 'keep', retry: 'backoff', key: 'same' }
@@ -33,7 +35,8 @@ export function ruleOf({ status, headers, body }, count) {
   if (status === 413 && count > 1) return HALVES
   if (status === 429) {
     if (count > Number(headers['X-RateLimit-Limit'] ?? Infinity)) return HALVES
-    return { action: 'wait', retry: 'header', key: 'same' }
+    const says = SECONDS.test(headers['Retry-After'] ?? '')
+    return { action: 'wait', retry: says ? 'header' : 'backoff', key: 'same' }
   }
   if (status === 503) return { action: 'wait', retry: 'backoff', key: 'same' }
   if (status >= 400 && status < 500) return { action: 'drop', report: REASONS[status] ?? 'refused' }
@@ -48,7 +51,7 @@ export function ruleOf({ status, headers, body }, count) {
  */
 export function waitOf({ action, retry }, { headers }, failures) {
   return {
-    retryAfterMs: action === 'wait' ? Number(headers['Retry-After'] ?? 0) * 1000 : 0,
+    retryAfterMs: action === 'wait' ? (Number(headers['Retry-After']) || 0) * 1000 : 0,
     backoffMs: retry === 'backoff' ? FIRST_BACKOFF_MS * 2 ** (failures - 1) * LEAST_SHARE : 0,
   }
 }

@@ -110,6 +110,11 @@ export const SCENARIOS = [
   },
   kept('429-minute', limited('rate_limit_exceeded', 5)),
   kept('429-minute-of-bytes', { ...limited('rate_limit_exceeded', 4), body: { reason: 'bytes' } }),
+  kept('429-without-retry-after', { status: 429, error: 'rate_limit_exceeded' }, foreign(429)),
+  kept('429-retry-after-is-a-date', {
+    ...foreign(429),
+    headers: { 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' },
+  }),
   kept('429-day-soon-over', limited('daily_limit_exceeded', 6)),
   kept('429-again-and-again', ...Array.from({ length: 3 }, () => limited('monthly_limit_exceeded', 2))),
   {

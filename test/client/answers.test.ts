@@ -127,9 +127,11 @@ function behavioursOf(row: Row): Behaviour[] {
   // Not from sluice.
   if (code === undefined) return foreign(Number(status))
   if (header !== undefined)
-    return (row.retry === 'backoff' ? [1, RETRY_AFTER_SECONDS] : [RETRY_AFTER_SECONDS]).map((wait) =>
-      answerOf(row, { [header]: String(wait) }),
-    )
+    return (
+      row.retry === 'backoff'
+        ? ['1', String(RETRY_AFTER_SECONDS)]
+        : [String(RETRY_AFTER_SECONDS), 'Fri, 31 Dec 1999 23:59:59 GMT', null]
+    ).map((wait) => answerOf(row, wait === null ? {} : { [header]: wait }))
   if (when !== undefined && 'member' in when && when.value !== undefined)
     return [{ status: 401, body: { error: code, message: 'its words may change', reason: pageRefusal.reason } }]
   if (when !== undefined && 'events_above' in when && typeof when.events_above === 'string')
@@ -185,6 +187,8 @@ function expectRetry(row: Row, behaviour: Behaviour, requests: readonly Request[
     case 'at_once':
       return expect(waitedMs).toBe(0)
     case 'header':
+      // It does not say how long.
+      if (Number.isNaN(retryAfter)) return expect(waitedMs).toBe(BACKOFF_MS)
       expect(waitedMs).toBeGreaterThanOrEqual(retryAfter * SECOND_MS)
       return expect(waitedMs).toBeLessThan(retryAfter * SECOND_MS * 1.05)
     case 'backoff':

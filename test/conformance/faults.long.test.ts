@@ -31,6 +31,8 @@ const FAULTS: readonly (readonly [fault: string, scenario: string, kind: string]
   ['takes every replay for stored', 'replay-of-another-batch', 'lost'],
   ['forgets what waits at a restart', 'restart', 'lost'],
   ['reports a wrong reason', '402-trial', 'wrong_reason'],
+  ['takes a 429 for over without seconds to wait', '429-without-retry-after', 'too_early'],
+  ['takes a 429 for over without seconds to wait', '429-retry-after-is-a-date', 'too_early'],
   ['gives up at 429', '429-minute', 'wrong_reason'],
   ['gives up at 503', '503-without-retry-after', 'wrong_reason'],
   ['drops at 413', '413-halves', 'wrong_reason'],

@@ -136,7 +136,8 @@ function createSdk() {
   }
 
   function fail(headers) {
-    const backoffMs = has('retries at once') ? 0 : 3000 * 2 ** failures * (1 - Math.random() / 2)
+    const isAtOnce = has('retries at once') || has('takes a 429 for over without seconds to wait')
+    const backoffMs = isAtOnce ? 0 : 3000 * 2 ** failures * (1 - Math.random() / 2)
     failures = (failures + 1) % 10
     const seconds = has('ignores Retry-After') ? 0 : Math.min(Number(headers.get('Retry-After') ?? 0), 86_400)
     retryAtMs = performance.now() + backoffMs

@@ -10,6 +10,7 @@ interface Row {
   readonly status: string
   readonly when?: { header?: string; member?: string; value?: string; events_above?: number | string }
   readonly action: string
+  readonly header?: string
   readonly retry?: string
   readonly key?: string
   readonly report?: string
@@ -60,7 +61,14 @@ const STATUSES = [
   503,
   504,
 ]
-const HEADERS = [{}, { 'Sluice-Replay': 'other' }, { 'Sluice-Replay': 'same' }, { 'X-RateLimit-Limit': '4' }]
+const HEADERS = [
+  {},
+  { 'Sluice-Replay': 'other' },
+  { 'Sluice-Replay': 'same' },
+  { 'X-RateLimit-Limit': '4' },
+  { 'Retry-After': '7' },
+  { 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' },
+]
 const BODIES = ['a proxy says so', { invalid_events: [0] }, { reason: 'origin' }, { reason: 'bytes' }]
 
 it.each(STATUSES)('what follows from %s', (status) => {
@@ -68,7 +76,9 @@ it.each(STATUSES)('what follows from %s', (status) => {
     for (const body of BODIES)
       for (const count of [1, 4, 5]) {
         const answer = { status, headers, body }
-        const { action, retry, key, report } = ROWS.find((one) => fits(one, answer, count))!
+        const { action, header, key, report, ...row } = ROWS.find((one) => fits(one, answer, count))!
+        const isTold = /^\d+$/.test(headers[header ?? ''] ?? '')
+        const retry = row.retry === 'header' && !isTold ? 'backoff' : row.retry
         const wanted = Object.entries({ action, retry, key, report }).filter(([, value]) => value !== undefined)
         expect(ruleOf(answer, count), JSON.stringify({ answer, count })).toEqual(Object.fromEntries(wanted))
       }
@@ -82,4 +92,10 @@ it('the waits are those of x-sdk-rules', () => {
       retryAfterMs: 7000,
       backoffMs: first_seconds * factor ** (failures - 1) * (1 - jitter) * 1000,
     })
+  // A date is no seconds: the least wait is the backoff's.
+  const dated = { ...answer, status: 429, headers: { 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' } }
+  expect(waitOf(ruleOf(dated, 1), dated, 1)).toEqual({
+    retryAfterMs: 0,
+    backoffMs: first_seconds * (1 - jitter) * 1000,
+  })
 })

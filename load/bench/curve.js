@@ -117,7 +117,13 @@ export const secondsPerMillion = ({ cpuUsPerRequest, events }) => cpuUsPerReques
 
 /** @param {Curve} numbers @param {{ markdown: boolean, machine?: string }} options */
 export function curveText({ costs, points, events, rounds }, options) {
-  const costHead = ['events a request', 'CPU s a million events', 'CPU µs a request', 'requests /s', 'events /s']
+  const costHead = [
+    'events a request',
+    'CPU seconds per million events',
+    'CPU µs a request',
+    'requests /s',
+    'events /s',
+  ]
   const costRows = costs.map((cost) => [
     String(cost.events),
     number(secondsPerMillion(cost), 2),
@@ -144,6 +150,6 @@ export function curveText({ costs, points, events, rounds }, options) {
   ])
   const how = `each stored and deduplicated by its key, one core, embedded queue; medians of ${rounds}`
   const costTitle = `What a core takes at most, and what that costs: varied events, ${how}`
-  const pointTitle = `Latency at shares of the best rate, from the moment at which each request was due (no coordinated omission): ${events} events a request, ${how}`
+  const pointTitle = `Latency at shares of the best rate, from when each request was due until its 202 (no coordinated omission): ${events} events a request, ${how}`
   return `${table(costTitle, costHead, costRows, options)}\n${table(pointTitle, pointHead, pointRows, options)}`
 }

@@ -58,7 +58,7 @@ const OF_THE_RUN = 2
 const PROFILES = join(ROOT, 'load', 'reports', 'profile')
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
-  --quick           shorter runs and fewer of them; without --only in two minutes throughput, with a verdict beside docs/performance.md, and latency
+  --quick           shorter runs and fewer of them; without --only in two minutes throughput, with a verdict beside docs/lab/0.3.0.md, and latency
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
   --compare COMMIT  measures only this: the throughput of what is built here beside that commit, by turns
   --compare-node PROGRAM

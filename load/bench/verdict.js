@@ -1,11 +1,11 @@
 // @ts-check
-// Says whether a run is like the one whose table docs/performance.md shows: by the share of the raw front end's CPU time,
+// Says whether a run is like the one whose table docs/lab/0.3.0.md shows: by the share of the raw front end's CPU time,
 // since machines differ.
 
 import { readFileSync } from 'node:fs'
 import { number } from './report.js'
 
-const DOCS = new URL('../../docs/performance.md', import.meta.url)
+const DOCS = new URL('../../docs/lab/0.3.0.md', import.meta.url)
 /** Runs of a second differ by so much. */
 const MARGIN = 4 / 3
 /** Of the table of throughput: what the raw front end costs, and the service. */
@@ -26,5 +26,5 @@ export function verdict(rows) {
   const worse = named.filter(({ here, there }) => here * MARGIN < there)
   const list = worse.map(({ name, here, there }) => `${name}: ${number(here, 2)}, there ${number(there, 2)}`)
   const lower = list.map((line) => `  lower: ${line}\n`).join('')
-  return `Raw CPU / CPU beside docs/performance.md: ${named.length - worse.length} of ${named.length} rows as good, or less than a quarter below.\n${lower}`
+  return `Raw CPU / CPU beside docs/lab/0.3.0.md: ${named.length - worse.length} of ${named.length} rows as good, or less than a quarter below.\n${lower}`
 }

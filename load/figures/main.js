@@ -76,11 +76,13 @@ function measure(isQuick, rounds) {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const crash =
       rounds === '0' ? readFigures().crash : crashOf(run('load/crash/main.js', ['--rounds', rounds, '--seed', SEED]))
-    return { version, date: new Date().toISOString().slice(0, 10), machine, curve, memory: short(memory), crash }
+    return { version, date: today(), machine, curve, memory: short(memory), crash }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+const today = () => new Date().toISOString().slice(0, 10)
 
 /** @param {string} script @param {string[]} args */
 function run(script, args) {
@@ -104,5 +106,5 @@ function crashOf(output) {
   const found = /seed (\d+), .*: (\d+) rounds, .* (\d+) batches answered 202, .* (\d+) lost, (\d+) twice/.exec(output)
   if (found === null) throw new Error(`the crash test gave no result:\n${output}`)
   const [seed, rounds, accepted, lost, twice] = found.slice(1).map(Number)
-  return { rounds, seed, accepted, lost, twice }
+  return { date: today(), rounds, seed, accepted, lost, twice }
 }

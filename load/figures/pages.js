@@ -10,14 +10,18 @@ import { curvePicture } from './picture.js'
 /** What the run measured. */
 export const FIGURES = new URL('figures.json', import.meta.url)
 const ROOT = new URL('../../', import.meta.url)
+/** What varied events cost a node beside uniform ones, by the events of a request: docs/capacity.md says so. */
+const VARIED = { 1: 1, 10: 1.2, 100: 1.9 }
 /** Whose latency the README names. */
 const HALF = 50
+/** Where a request costs most. */
+const LEAST = 10
 
 /**
  * @typedef {{ version: string, date: string, machine: import('../shared/machine.js').Machine,
  *   curve: { load: import('../shared/machine.js').Load, numbers: import('../bench/curve.js').Curve },
  *   memory: { load: import('../shared/machine.js').Load, numbers: { idleMb: number, loadedMb: number, peakMb: number, connectionKb: number, perSecond: number } },
- *   crash: { rounds: number, seed: number, accepted: number, lost: number, twice: number } }} Figures
+ *   crash: { date: string, rounds: number, seed: number, accepted: number, lost: number, twice: number } }} Figures
  */
 
 /** @returns {Figures} */
@@ -32,6 +36,10 @@ export function pagesWith(figures) {
       'docs/performance.md',
       between(between(read('docs/performance.md'), 'curve', curveTables(figures)), 'memory', memoryTable(figures)),
     ],
+    [
+      'docs/capacity.md',
+      between(read('docs/capacity.md'), 'capacity', capacityTable(figures, read('docs/capacity.md'))),
+    ],
     ['docs/curve.svg', curvePicture(figures.curve.numbers)],
   ])
 }
@@ -45,7 +53,7 @@ export function between(page, name, text) {
 }
 
 /** @param {Figures} figures */
-function readmeTable({ curve, memory, crash, version, date, machine }) {
+function readmeTable({ curve, memory, crash, date, machine }) {
   const { costs, points, events } = curve.numbers
   const seconds = (/** @type {number} */ of) => {
     const cost = costs.find((each) => each.events === of)
@@ -53,40 +61,55 @@ function readmeTable({ curve, memory, crash, version, date, machine }) {
   }
   const best = costs.find((cost) => cost.events === events)
   const half = points.find(({ share }) => share === HALF)
+  const idle = points.find(({ share }) => share === LEAST)
+  const atLeast =
+    idle === undefined ? '' : `, ${number(secondsPerMillion({ ...idle, events }), 1)} at a tenth of that load`
   const bench = '`npm run bench -- --only curve`'
   const rows = [
-    `| **${seconds(10)} CPU seconds a million events** | in batches of 10; ${seconds(1)} one by one, ${seconds(100)} in batches of 100; each stored and deduplicated | ${bench} |`,
+    `| **${seconds(10)} CPU seconds per million events** | at full load in batches of 10${atLeast}; ${seconds(1)} one by one, ${seconds(100)} in batches of 100; each stored and deduplicated | ${bench} |`,
     `| **${number((best?.perSecond ?? Number.NaN) * events)} events a second** | what one core takes at most, in ${number(best?.perSecond ?? Number.NaN)} requests of ${events} events | the same run |`,
     ...(half === undefined
       ? []
       : [
-          `| **p50 ${number(half.p50Ms, 1)} ms, p99 ${number(half.p99Ms, 1)} ms** | at half of that, from the moment at which each request was due to its 202, synced to disk | the same run |`,
+          `| **p50 ${number(half.p50Ms, 1)} ms, p99 ${number(half.p99Ms, 1)} ms** | at half of that rate, from when each request was due until its 202, synced to disk | the same run |`,
         ]),
-    `| **${number(memory.numbers.loadedMb)} MB** | resident under full load; ${number(memory.numbers.idleMb)} idle, and ${number(memory.numbers.connectionKb, 1)} KB for an idle connection | \`npm run bench -- --only memory\` |`,
-    `| **${number(crash.lost)} lost, ${number(crash.twice)} twice** | of ${number(crash.accepted)} batches answered 202, through ${number(crash.rounds)} kills (SIGKILL) under load | \`npm run crash -- --rounds ${crash.rounds}\` |`,
+    `| **${number(memory.numbers.loadedMb)} MB** | resident at ${number(memory.numbers.perSecond)} requests a second of 1 event without a key; ${number(memory.numbers.idleMb)} idle, and ${number(memory.numbers.connectionKb, 1)} KB for an idle connection | \`npm run bench -- --only memory\` |`,
+    `| **${number(crash.lost)} lost, ${number(crash.twice)} twice** | of ${number(crash.accepted)} batches answered 202, through ${number(crash.rounds)} kills (SIGKILL) under load | \`npm run crash -- --rounds ${crash.rounds} --seed ${crash.seed}\`, ${crash.date} |`,
   ]
-  const foot = `sluice ${version}, ${date}, load generator on a core of its own. ${machineLine(machine, curve.load)}.`
+  const foot = `${date}, load generator on a core of its own. ${machineLine(machine, curve.load)}.`
   return `| measured | | by |\n|---|---|---|\n${rows.join('\n')}\n\n${foot}`
 }
 
 /** @param {Figures} figures */
-function curveTables({ curve, version, date, machine }) {
-  const foot = `sluice ${version}, ${date}. ${machineLine(machine, curve.load)}.`
+function curveTables({ curve, date, machine }) {
+  const foot = `${date}. ${machineLine(machine, curve.load)}.`
   const text = curveText(curve.numbers, { markdown: true })
   return `${text}\n![Latency at shares of the best rate of one core](curve.svg)\n\n${foot}`
 }
 
+/** What the tables of capacity.md reckon, beside what the last run measured. @param {Figures} figures @param {string} page */
+function capacityTable({ curve, date }, page) {
+  const rows = curve.numbers.costs.map(({ events, cpuUsPerRequest }) => {
+    const [, uniformUs] = new RegExp(`^\\| ${events} events?, keyed \\| embedded \\| ([\\d.]+) `, 'm').exec(page) ?? []
+    const reckonedUs = Number(uniformUs) * VARIED[events]
+    const cells = [events, number(reckonedUs, 1), number(cpuUsPerRequest, 1), number(cpuUsPerRequest / reckonedUs, 1)]
+    return `| ${cells.join(' | ')} |`
+  })
+  const head = `| events a request | node µs by this page | measured ${date} | times |\n|---:|---:|---:|---:|`
+  return `${head}\n${rows.join('\n')}`
+}
+
 /** @param {Figures} figures */
-function memoryTable({ memory, version, date, machine }) {
+function memoryTable({ memory, date, machine }) {
   const { idleMb, loadedMb, peakMb, connectionKb, perSecond } = memory.numbers
   const rows = [
     ['idle', `${number(idleMb)} MB resident`],
     [
-      `under full load, ${number(perSecond)} requests a second of 1 event`,
+      `under full load, ${number(perSecond)} requests a second of 1 uniform event without a key`,
       `${number(loadedMb)} MB, peak ${number(peakMb)}`,
     ],
     ['an idle connection', `${number(connectionKb, 2)} KB`],
   ]
   const table = `| | |\n|---|---|\n${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}`
-  return `${table}\n\nsluice ${version}, ${date}. ${machineLine(machine, memory.load)}.`
+  return `${table}\n\n${date}. ${machineLine(machine, memory.load)}.`
 }

@@ -93,5 +93,5 @@ export function busyLine({ others, cores, average }) {
 
 /** @param {Machine} machine @param {Load} load */
 export function machineLine({ cpu, cores, kernel, disk, node, engine, commit }, { average, others }) {
-  return `On ${cores} × ${cpu}, ${kernel}, ${disk}, Node ${node}, ${engine}, commit ${commit}, load ${average.toFixed(1)}, of it others ${others.toFixed(1)} cores`
+  return `On ${cores} × ${cpu}, ${kernel}, ${disk}, Node ${node}, ${engine}, commit ${commit}, load average ${average.toFixed(1)}, other programs ${others.toFixed(1)} cores`
 }

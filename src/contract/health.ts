@@ -63,7 +63,7 @@ const WORDS = {
   },
   node_http: {
     ok: ["Node's own HTTP server"],
-    warn: ["Node's own HTTP server, since uWebSockets.js does not load", 'it carries about half as much'],
+    warn: ["Node's own HTTP server, since uWebSockets.js does not load", 'it carries about seven tenths as much'],
   },
   durability: {
     ok: ['a 202 survives'],

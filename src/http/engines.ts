@@ -24,7 +24,7 @@ export interface ChosenEngine {
 
 /** The first that lets several processes listen on one port. */
 const NODE_WITH_REUSE_PORT = '22.12'
-export const NODE_ENGINE_COST = "HTTP is read by Node's own server, which carries about half as much"
+export const NODE_ENGINE_COST = "HTTP is read by Node's own server, which carries about seven tenths as much"
 
 /** Throws a StartError that says what would work. */
 export async function chooseEngine(wish: EngineWish): Promise<ChosenEngine> {

@@ -36,7 +36,7 @@ export const SETTINGS = {
   SLUICE_HTTP_ENGINE: oneOf(
     ['auto', 'uws', 'node'],
     'auto',
-    "what reads HTTP on the port for events: uws is uWebSockets.js; node is Node's own server, which runs everywhere and carries about half as much; auto is the first where it loads, else the second",
+    "what reads HTTP on the port for events: uws is uWebSockets.js; node is Node's own server, which runs everywhere and carries about seven tenths as much; auto is the first where it loads, else the second",
   ),
   SLUICE_ADMIN_PORT: wholeNumber(
     { fallback: 9090, min: 0, max: 65_535 },

@@ -128,10 +128,10 @@ describe('without a binary of the engine for this Node', () => {
     const lines = service.output().trimEnd().split('\n')
     const told = lines.filter((line) => line.includes(why))
     expect(told.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(['warn'])
-    expect(told[0]).toContain("HTTP is read by Node's own server, which carries about half as much")
+    expect(told[0]).toContain("HTTP is read by Node's own server, which carries about seven tenths as much")
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ msg: 'listening', engine: 'node' })
     expect((await get(service.adminPort, '/readyz?verbose')).text).toContain(
-      "\nhttp: Node's own HTTP server, since uWebSockets.js does not load: it carries about half as much\n",
+      "\nhttp: Node's own HTTP server, since uWebSockets.js does not load: it carries about seven tenths as much\n",
     )
     expect((await get(service.adminPort, '/metrics')).text).toContain('\nsluice_http_engine{name="node"} 1\n')
     await service.kill()

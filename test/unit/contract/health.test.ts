@@ -75,7 +75,7 @@ const SENTENCES: readonly (readonly [Status, string])[] = [
   [{ kind: 'node_http', state: 'ok', reason: null }, "Node's own HTTP server"],
   [
     { kind: 'node_http', state: 'warn', reason: null },
-    "Node's own HTTP server, since uWebSockets.js does not load: it carries about half as much",
+    "Node's own HTTP server, since uWebSockets.js does not load: it carries about seven tenths as much",
   ],
   [{ kind: 'durability', state: 'ok', reason: 'a kill of any server' }, 'a 202 survives: a kill of any server'],
   [

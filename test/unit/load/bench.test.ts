@@ -6,6 +6,7 @@ import { boxesOf, flameGraph } from '../../../load/bench/flame.js'
 import { histogramFile } from '../../../load/bench/pacing.js'
 import { histogramText } from '../../../load/bench/percentiles.js'
 import { table } from '../../../load/bench/report.js'
+import { verdict } from '../../../load/bench/verdict.js'
 import { lastWords, orUnmeasured, unlessVoid, VoidRun } from '../../../load/bench/void-runs.js'
 import { busyLine, coresInUse, diskOf, isBusy, machineLine } from '../../../load/shared/machine.js'
 
@@ -65,7 +66,15 @@ describe('the machine', () => {
       commit: 'c',
     }
     const line = machineLine(machine, { average: 1.5, others: 0, cores: 2 })
-    for (const value of ['2 × A', 'Linux 6', 'ext4 on vda', 'v24', 'commit c', 'load 1.5'])
+    for (const value of [
+      '2 × A',
+      'Linux 6',
+      'ext4 on vda',
+      'v24',
+      'commit c',
+      'load average 1.5',
+      'other programs 0.0 cores',
+    ])
       expect(line).toContain(value)
     for (const markdown of [true, false]) {
       expect(table('T', ['a'], [['b']], { markdown, machine: line }).endsWith(`\n\n${line}\n`)).toBe(true)
@@ -154,5 +163,23 @@ describe('a flame graph', () => {
     const svg = flameGraph('10 events', profile)
     expect(svg).toContain('a&lt;b&gt; queue/journal.js:5: 100.0%')
     expect(svg).not.toContain('a<b>')
+  })
+})
+
+describe('the verdict of --quick', () => {
+  /** Of the page: names, and the CPU time of the raw front end and of the service. */
+  const rows = [
+    ['1 event, uniform', '', '', '', '', '12.7', '25.8'],
+    ['1 event, uniform, 8 connections', '', '', '', '', '11.8', '58.4'],
+  ]
+
+  it('finds the rows of the page by their names', () => {
+    expect(verdict(rows)).toContain('2 of 2 rows as good')
+    expect(verdict([['2 events, of no page', '', '', '', '', '1', '1']])).toContain('0 of 0 rows')
+  })
+
+  it('names a row whose share is more than a quarter below that of the page', () => {
+    const slow = [rows[0].with(6, '40'), rows[1]]
+    expect(verdict(slow)).toMatch(/1 of 2 rows as good.*\n {2}lower: 1 event, uniform: 0.32, there 0.49\n/)
   })
 })

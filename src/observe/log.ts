@@ -1,9 +1,9 @@
 // The log: JSON lines, or readable lines on a terminal. It never holds app keys, ids of clients or the content of
 // events.
 
+import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
-import { prettyFactory } from 'pino-pretty'
 import { type Alert, alertText } from '../contract/alert.ts'
 import { errorCode } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
@@ -53,18 +53,18 @@ export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers
     log.warn({ [KEPT]: true, dropped }, `${dropped} lines of the log were dropped: they could not be written`),
   )
   let isKept = false
-  const readable = { colorize: colour, singleLine: true, translateTime: 'HH:MM:ss.l', ignore: 'node,version' }
-  const pretty = prettyFactory(readable)
+  const pretty = terminal ? readableLines(colour) : undefined
   const log: Log = pino(
     {
       hooks: {
         // What a client sent may stand in a line, and pino-pretty prints it as it is.
-        ...(terminal ? { streamWrite: (line) => pretty(printableJson(line)) } : {}),
+        ...(pretty === undefined ? {} : { streamWrite: (line) => pretty(printableJson(line)) }),
         logMethod(args, write, number) {
           try {
             const [given, text] = partsOf(args)
+            // An error is described when its line is written: lines are compared by where it was thrown.
             const fields = Object.fromEntries(
-              Object.entries(given).map(([name, value]) => [name, fieldOf(name, value)]),
+              Object.entries(given).map(([name, value]) => [name, name === 'err' ? value : shortened(value)]),
             )
             const message = String(shortened(text))
             if (KEPT in given) {
@@ -108,6 +108,12 @@ export function openLog({ level, terminal, colour, fd = 1, timers = systemTimers
   }
 }
 
+/** Its thirty files are loaded only where a terminal asks for it. */
+function readableLines(colour: boolean): (line: string) => string {
+  const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty')
+  return prettyFactory({ colorize: colour, singleLine: true, translateTime: 'HH:MM:ss.l', ignore: 'node,version' })
+}
+
 /** The same for all lines that say the same, but for which request it was, and for amounts; of an error its code and place count. */
 function causeOf(log: Log, level: number, fields: object, message: string): string {
   const { err, request_id: _, ...others } = fields as { err?: unknown; request_id?: unknown }
@@ -129,11 +135,6 @@ function formatTimes(count: number): string {
 function partsOf([first, text]: readonly unknown[]): [fields: object, text: unknown] {
   if (first instanceof Error) return [{ err: first }, text ?? first.message]
   return typeof first === 'object' ? [first ?? {}, text ?? ''] : [{}, first]
-}
-
-/** An error is described when its line is written: lines are compared by where it was thrown. */
-function fieldOf(name: string, value: unknown): unknown {
-  return name === 'err' ? value : shortened(value)
 }
 
 /** What JSON can hold of a value: a part of it where it is large, or in itself. */

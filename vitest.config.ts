@@ -30,6 +30,8 @@ const LONGEST = [
   'conformance/clients',
   'conformance/faults',
   'client/web-apis',
+  'client/property',
+  'client/stored',
   'client/service',
   'integration/redis-lost',
   'integration/outages-redis',

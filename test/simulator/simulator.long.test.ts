@@ -10,13 +10,13 @@ beforeAll(async () => {
 
 // More than `npm test` runs, and few beside the thousands of `npm run simulate`.
 describe('every invariant', () => {
-  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 4, to: 45 }))
+  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 2, to: 25 }))
 
   it('holds over minutes, with clocks hours wrong, apps deleted and moved, and stores aged and lost', () =>
-    expectSeedsToHold(lua, 'far', { from: 1, to: 10 }))
+    expectSeedsToHold(lua, 'far', { from: 1, to: 6 }))
 
   // A few at a time, since each takes seconds, and a test that takes minutes is taken for one that hangs.
-  it.each([3, 12])('holds with spools, through outages of NATS of seconds to hours: from seed %i', (from) =>
-    expectSeedsToHold(lua, 'spool', { from, to: from + 8 }),
+  it.each([2, 7])('holds with spools, through outages of NATS of seconds to hours: from seed %i', (from) =>
+    expectSeedsToHold(lua, 'spool', { from, to: from + 4 }),
   )
 })

@@ -3,12 +3,13 @@
 // locks out version 0.3, which knows that alone.
 
 import { constants } from 'node:fs'
-import { link, lstat, open, readdir, readFile, readlink, rename, stat, unlink } from 'node:fs/promises'
+import { chmod, link, lstat, open, readdir, readFile, readlink, rename, stat, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { errorCode, StartError } from './errors.ts'
 
 const FILE_NAME = 'lock.sock'
+const FILE_MODE = 0o600
 /** The longest name that Linux has. Node 20 makes every name so long, and Node 24 none: the same one must lock out both. */
 const NAME_BYTES = 108
 /** Some mounts of containers hold no sockets. */
@@ -43,7 +44,11 @@ export async function acquireLock(directory: string, platform: string = process.
   }
   let needsName = platform === 'win32'
   try {
-    if (file !== null && !(await give(await listenOnFile(file.path)))) return HELD
+    if (file !== null) {
+      if (!(await give(await listenOnFile(file.path)))) return HELD
+      // The system makes it as the umask says. Only its owner could connect to it in any case.
+      await chmod(file.path, FILE_MODE)
+    }
   } catch (error) {
     needsName = platform === 'linux' && WITHOUT_SOCKETS.has(errorCode(error) ?? '')
     if (!needsName) {

@@ -32,6 +32,13 @@ it.runIf(process.platform === 'linux')('a lock has the same name on every versio
   await (lock as Lock).release()
 })
 
+it.runIf(process.platform !== 'win32')('the file of a lock is open to this user alone', async () => {
+  const folder = await makeFolder()
+  const lock = await acquireLock(folder)
+  expect((await stat(join(folder, 'lock.sock'))).mode & 0o777).toBe(0o600)
+  await (lock as Lock).release()
+})
+
 /** A process that takes only the name that version 0.3 takes, as that user. */
 async function takeName(folder: string, uid: number): Promise<ChildProcess> {
   const { dev, ino } = await stat(folder)

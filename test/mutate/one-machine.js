@@ -446,8 +446,8 @@ export const ONE_MACHINE = [
     name: 'b8',
     bug: 'apps that stored most are never compared anew as time passes',
     file: BYTES_FILE,
-    find: '        else this.#compare(count, minute)\n',
-    replace: '        else if (count.lastHour(minute) < 0) this.#compare(count, minute)\n',
+    find: '        } else this.#compare(count, minute)\n',
+    replace: '        } else if (count.lastHour(minute) < 0) this.#compare(count, minute)\n',
     tests: [BYTES],
   },
 ]

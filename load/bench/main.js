@@ -66,7 +66,7 @@ const HELP = `Usage: npm run bench -- [OPTIONS]
   --rows TEXT       when it compares: only rows with this text in their names, such as "64 connections"
   --profile         leaves flame graphs of full load in load/reports/profile, and measures nothing else
   --hdr FOLDER      writes the latencies of each run at a fixed rate there, as HdrHistogram's plotters read them (.hgrm)
-  --json FILE       writes every number to a file, with the machine, and what could not be measured
+  --json FILE       writes every number and table to a file, with the machine, and what could not be measured
   --markdown        tables as Markdown
 SECONDS=N           length of the memory run (20, quick 8); it writes about 50 MB a second to disk
 `
@@ -163,7 +163,11 @@ async function measureAll(sections, options, machine) {
       await endAll({ goesOn: true })
       continue
     }
-    numbers[name] = { load, ...(typeof section.numbers === 'object' ? { numbers: section.numbers } : {}) }
+    numbers[name] = {
+      load,
+      text: section.text,
+      ...(typeof section.numbers === 'object' ? { numbers: section.numbers } : {}),
+    }
     console.log(section.text)
   }
   return { numbers, busy }

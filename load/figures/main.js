@@ -1,6 +1,6 @@
 // @ts-check
 // `npm run figures`: measures what README.md and docs/performance.md say in figures, and writes it there, with the picture of the
-// curve. A release runs it again.
+// curve and those of the console. A release runs it again.
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { FIGURES, pagesWith, readFigures } from './pages.js'
 
 const HELP = `Usage: npm run figures -- [OPTIONS]
 
-  --quick     short runs and 8 kills; prints what the pages would have, and writes nothing
+  --quick     short runs and 8 kills; prints what the pages would have, and writes nothing, nor pictures
   --rounds N  kills of the crash test (1000: about an hour); 0 keeps what the last run had
   --render    measures nothing: writes the pages again from the last run (load/figures/figures.json)
 `
@@ -21,6 +21,8 @@ const QUICK_ROUNDS = '8'
 const SEED = '20261130'
 /** Of requests with 1, 10 and 100 events. */
 const COSTS = 3
+/** Sections whose table stands in the pages as it is printed. */
+const PRINTED = ['memory', 'decode', 'overload', 'floor']
 
 const { values } = parseArgs({
   options: {
@@ -66,17 +68,32 @@ function measure(isQuick, rounds) {
   try {
     const json = join(folder, 'bench.json')
     const quick = isQuick ? ['--quick'] : []
-    run('load/bench/main.js', ['--only', 'curve', '--only', 'memory', '--json', json, ...quick])
-    const { machine, curve, memory } = JSON.parse(readFileSync(json, 'utf8'))
+    const sections = ['curve', ...PRINTED].flatMap((name) => ['--only', name])
+    run('load/bench/main.js', [...sections, '--markdown', '--json', json, ...quick])
+    const { machine, unmeasured, curve, ...others } = JSON.parse(readFileSync(json, 'utf8'))
     // A rate may be missed in one round, and stand by the others.
     const isWhole = curve?.numbers.costs.length === COSTS && curve.numbers.points.length === SHARES.length
-    if (!isWhole || memory === undefined) {
-      throw new Error('not everything could be measured, and nothing is written: run it again on a quiet machine')
+    if (!isWhole || PRINTED.some((name) => others[name] === undefined)) {
+      const causes = unmeasured.map((/** @type {unknown} */ one) => JSON.stringify(one)).join('\n')
+      throw new Error(
+        `not everything could be measured, and nothing is written: run it again on a quiet machine\n${causes}`,
+      )
     }
+    if (!isQuick) run('tools/screenshots.js', [])
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const crash =
       rounds === '0' ? readFigures().crash : crashOf(run('load/crash/main.js', ['--rounds', rounds, '--seed', SEED]))
-    return { version, date: today(), machine, curve, memory: short(memory), crash }
+    const { load, numbers } = curve
+    const printed = Object.fromEntries(PRINTED.map((name) => [name, others[name].text]))
+    return {
+      version,
+      date: today(),
+      machine,
+      curve: { load, numbers },
+      memory: memoryOf(others.memory),
+      printed,
+      crash,
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -95,10 +112,9 @@ function run(script, args) {
   return stdout
 }
 
-/** @param {{ load: import('../shared/machine.js').Load, numbers: any }} memory of the bench */
-function short({ load, numbers: [{ idle, loaded, result, connectionKb }] }) {
-  const [idleMb, loadedMb, peakMb] = [idle.resident, loaded.resident, loaded.peak]
-  return { load, numbers: { idleMb, loadedMb, peakMb, connectionKb, perSecond: result.perSecond } }
+/** What the README says of the engine that is used by default. @param {{ numbers: any }} memory of the bench */
+function memoryOf({ numbers: [{ idle, loaded, result, connectionKb }] }) {
+  return { idleMb: idle.resident, loadedMb: loaded.resident, connectionKb, perSecond: result.perSecond }
 }
 
 /** @param {string} output its last line has the result */

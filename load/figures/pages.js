@@ -20,7 +20,8 @@ const LEAST = 10
 /**
  * @typedef {{ version: string, date: string, machine: import('../shared/machine.js').Machine,
  *   curve: { load: import('../shared/machine.js').Load, numbers: import('../bench/curve.js').Curve },
- *   memory: { load: import('../shared/machine.js').Load, numbers: { idleMb: number, loadedMb: number, peakMb: number, connectionKb: number, perSecond: number } },
+ *   memory: { idleMb: number, loadedMb: number, connectionKb: number, perSecond: number },
+ *   printed: Readonly<Record<string, string>>,
  *   crash: { date: string, rounds: number, seed: number, accepted: number, lost: number, twice: number } }} Figures
  */
 
@@ -32,10 +33,8 @@ export function pagesWith(figures) {
   const read = (/** @type {string} */ path) => readFileSync(new URL(path, ROOT), 'utf8')
   return new Map([
     ['README.md', between(read('README.md'), 'figures', readmeTable(figures))],
-    [
-      'docs/performance.md',
-      between(between(read('docs/performance.md'), 'curve', curveTables(figures)), 'memory', memoryTable(figures)),
-    ],
+    ['docs/performance.md', withTables(between(read('docs/performance.md'), 'curve', curveTables(figures)), figures)],
+    ['docs/lab/figures.md', withTables(read('docs/lab/figures.md'), figures)],
     [
       'docs/capacity.md',
       between(read('docs/capacity.md'), 'capacity', capacityTable(figures, read('docs/capacity.md'))),
@@ -73,7 +72,7 @@ function readmeTable({ curve, memory, crash, date, machine }) {
       : [
           `| **p50 ${number(half.p50Ms, 1)} ms, p99 ${number(half.p99Ms, 1)} ms** | at half of that rate, from when each request was due until its 202, synced to disk | the same run |`,
         ]),
-    `| **${number(memory.numbers.loadedMb)} MB** | resident at ${number(memory.numbers.perSecond)} requests a second of 1 event without a key; ${number(memory.numbers.idleMb)} idle, and ${number(memory.numbers.connectionKb, 1)} KB for an idle connection | \`npm run bench -- --only memory\` |`,
+    `| **${number(memory.loadedMb)} MB** | resident at ${number(memory.perSecond)} requests a second of 1 varied event without a key; ${number(memory.idleMb)} idle, and ${number(memory.connectionKb, 1)} KB for an idle connection | \`npm run bench -- --only memory\` |`,
     `| **${number(crash.lost)} lost, ${number(crash.twice)} twice** | of ${number(crash.accepted)} batches answered 202, through ${number(crash.rounds)} kills (SIGKILL) under load | \`npm run crash -- --rounds ${crash.rounds} --seed ${crash.seed}\`, ${crash.date} |`,
   ]
   const foot = `${date}, load generator on a core of its own. ${machineLine(machine, curve.load)}.`
@@ -99,17 +98,9 @@ function capacityTable({ curve, date }, page) {
   return `${head}\n${rows.join('\n')}`
 }
 
-/** @param {Figures} figures */
-function memoryTable({ memory, date, machine }) {
-  const { idleMb, loadedMb, peakMb, connectionKb, perSecond } = memory.numbers
-  const rows = [
-    ['idle', `${number(idleMb)} MB resident`],
-    [
-      `under full load, ${number(perSecond)} requests a second of 1 uniform event without a key`,
-      `${number(loadedMb)} MB, peak ${number(peakMb)}`,
-    ],
-    ['an idle connection', `${number(connectionKb, 2)} KB`],
-  ]
-  const table = `| | |\n|---|---|\n${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}`
-  return `${table}\n\n${date}. ${machineLine(machine, memory.load)}.`
+/** The tables that the page has marks for. @param {string} page @param {Figures} figures */
+function withTables(page, { date, printed }) {
+  return Object.entries(printed)
+    .filter(([name]) => page.includes(`<!-- ${name}: `))
+    .reduce((text, [name, table]) => between(text, name, `${table.trim()}; ${date}.`), page)
 }

@@ -2,10 +2,10 @@
 
 import type { LastHourPiece } from '../contract/admin/peers.ts'
 import { MAX_BYTES_APPS } from '../contract/admin/words.ts'
-import type { BytesStored, StoredBytes } from '../limits/stored-bytes.ts'
+import type { StoredBytes } from '../limits/stored-bytes.ts'
 import type { AcceptedCounts } from './activity/accepted-counts.ts'
 import type { RefusalSource } from './refusals/refusal-view.ts'
-import type { LastHour, Seen } from './usage-report.ts'
+import type { Seen } from './usage-report.ts'
 
 /** A shorter time says too little. */
 const MIN_RATE_SECONDS = 60
@@ -47,33 +47,35 @@ export async function lastHourPiece(
   }
 }
 
+/** What the processes that answered have counted of an app. */
+export function seenOf(appId: string, pieces: readonly LastHourPiece[]): Seen {
+  const last_hour = lastHourOf(appId, pieces)
+  const events_per_second = last_hour === null ? null : recentRate(appId, pieces)
+  return { last_hour, events_per_second, stored_bytes: bytesOf(appId, pieces) }
+}
+
 /** null: it is not known of the app. */
-export function lastHourOf(appId: string, pieces: readonly LastHourPiece[]): LastHour | null {
+function lastHourOf(appId: string, pieces: readonly LastHourPiece[]): Seen['last_hour'] {
   const known = pieces.filter(({ accepted, has_all }) => has_all || Object.hasOwn(accepted, appId))
   if (pieces.length === 0 || known.length < pieces.length) return null
   const refused: Record<string, number> = {}
-  let acceptedEvents = 0
+  let accepted_events = 0
   for (const piece of pieces) {
-    acceptedEvents += Object.hasOwn(piece.accepted, appId) ? piece.accepted[appId] : 0
+    accepted_events += Object.hasOwn(piece.accepted, appId) ? piece.accepted[appId] : 0
     const codes = Object.hasOwn(piece.refused, appId) ? piece.refused[appId] : {}
     for (const [code, count] of Object.entries(codes)) refused[code] = (refused[code] ?? 0) + count
   }
-  return { acceptedEvents, refused, eventsPerSecond: recentRate(appId, pieces) }
-}
-
-/** What the processes that answered have counted of an app. */
-export function seenOf(appId: string, pieces: readonly LastHourPiece[]): Seen {
-  return { lastHour: lastHourOf(appId, pieces), bytes: bytesOf(appId, pieces) }
+  return { accepted_events, refused }
 }
 
 /** null: not known, since too many apps store. */
-function bytesOf(appId: string, pieces: readonly LastHourPiece[]): BytesStored | null {
+function bytesOf(appId: string, pieces: readonly LastHourPiece[]): Seen['stored_bytes'] {
   const counted = pieces.map(({ bytes, bytes_has_all: hasAll }) =>
     Object.hasOwn(bytes, appId) ? bytes[appId] : hasAll ? [0, 0, 0] : null,
   )
   const sum = (at: number): number => counted.reduce((total, one) => total + (one?.[at] ?? 0), 0)
   if (counted.length === 0 || counted.includes(null)) return null
-  return { lastHour: sum(0), today: sum(1), highestMinute: sum(2) }
+  return { last_hour: sum(0), today: sum(1), highest_minute_today: sum(2) }
 }
 
 /** null: not known yet. */

@@ -3,13 +3,12 @@
 
 import { type App, isValidKey } from '../apps/app.ts'
 import { monthTolerancePercent } from '../apps/plans.ts'
-import type { UsageByDay } from '../contract/admin/apps.ts'
+import type { UsageByDay, AppUsage as UsageRow } from '../contract/admin/apps.ts'
 import { MAX_REPORTED_APPS } from '../contract/bounds.ts'
 import { slices } from '../lib/slices.ts'
 import { DAY_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { DaysUsed, Usage } from '../limits/limiter.ts'
-import type { BytesStored } from '../limits/stored-bytes.ts'
 
 /** Read at once. Between two such reads, Redis and the event loop serve requests. */
 const SLICE_APPS = 500
@@ -36,19 +35,10 @@ export interface UsageReport {
   readonly readAtMs: number
 }
 
-/** What the running service knows of an app's last hour. */
-export interface LastHour {
-  readonly acceptedEvents: number
-  readonly refused: Readonly<Record<string, number>>
-  /** Accepted in the last five minutes, or since the first one in them; null: that is less than a minute ago. */
-  readonly eventsPerSecond: number | null
-}
+/** What the nodes that answered have counted of an app, each since its start. */
+export type Seen = Pick<UsageRow, 'last_hour' | 'events_per_second' | 'stored_bytes'>
 
-/** What the nodes that answered have counted of an app, each since its start; null: not known. */
-export interface Seen {
-  readonly lastHour: LastHour | null
-  readonly bytes: BytesStored | null
-}
+export const NOT_SEEN: Seen = { last_hour: null, events_per_second: null, stored_bytes: null }
 
 /** away: the counters cannot be read now. */
 export async function usageReport(
@@ -116,7 +106,7 @@ export async function usageReportText(
   return withoutRows.replace('[]', () => `[${rows.join(',')}]`)
 }
 
-function rowJson({ app, usage }: AppUsage, { lastHour, bytes }: Seen, readAtMs: number) {
+function rowJson({ app, usage }: AppUsage, seen: Seen, readAtMs: number) {
   return {
     app_id: app.appId,
     name: app.name,
@@ -126,12 +116,7 @@ function rowJson({ app, usage }: AppUsage, { lastHour, bytes }: Seen, readAtMs: 
     day: windowJson(usage.day),
     // Its limit is the enforced one, so the tolerance is shown beside it.
     month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
-    last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
-    events_per_second: lastHour?.eventsPerSecond ?? null,
-    stored_bytes:
-      bytes === null
-        ? null
-        : { last_hour: bytes.lastHour, today: bytes.today, highest_minute_today: bytes.highestMinute },
+    ...seen,
     keys: keysJson(app, readAtMs),
     spooled:
       usage.spooled === undefined

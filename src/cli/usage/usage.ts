@@ -2,11 +2,12 @@
 // accepted and refused of each in the last hour.
 
 import type { App } from '../../apps/app.ts'
-import type { UsageByDay } from '../../contract/admin/apps.ts'
+import { type UsageByDay, AppUsage as UsageRow } from '../../contract/admin/apps.ts'
+import { Check } from '../../contract/admin/typebox.ts'
 import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../../contract/bounds.ts'
 import {
   type AppUsage,
-  type LastHour,
+  NOT_SEEN,
   type Seen,
   shareUsed,
   type UsageReport,
@@ -31,7 +32,6 @@ const DEFAULT_TOP = 20
 const SERVICE_TIMEOUT_MS = 10_000
 const UNKNOWN = '–'
 const COUNTED_HEADS = ['accepted, 1 h', 'bytes, 1 h', 'bytes today', 'refused, 1 h'] as const
-const NOT_SEEN: Seen = { lastHour: null, bytes: null }
 
 export const help = `Usage: sluice usage [--top N] [--json]
        sluice usage --app ID [--json]
@@ -151,32 +151,22 @@ async function readSeen(config: Config, wanted: WantedUsage): Promise<ReadonlyMa
 export function seenIn(apps: readonly unknown[]): ReadonlyMap<string, Seen> {
   const found = new Map<string, Seen>()
   for (const entry of apps) {
-    const row = Object(entry) as Record<string, unknown>
-    const { app_id: appId } = row
-    if (typeof appId === 'string') found.set(appId, { lastHour: lastHourIn(row), bytes: bytesIn(row['stored_bytes']) })
+    const row = Object(entry) as Readonly<Record<string, unknown>>
+    const appId = row['app_id']
+    if (typeof appId !== 'string') continue
+    found.set(appId, {
+      last_hour: memberOf(row, 'last_hour'),
+      events_per_second: memberOf(row, 'events_per_second'),
+      stored_bytes: memberOf(row, 'stored_bytes'),
+    })
   }
   return found
 }
 
-function lastHourIn({ last_hour: lastHour, events_per_second: rate }: Record<string, unknown>): LastHour | null {
-  const { accepted_events: acceptedEvents, refused } = Object(lastHour) as Record<string, unknown>
-  if (typeof acceptedEvents !== 'number') return null
-  const codes = Object.entries(Object(refused) as Record<string, unknown>)
-  // What another program sends as its codes must not reach the terminal.
-  const counted = codes.filter(
-    (code): code is [string, number] => /^[a-z_]{1,64}$/.test(code[0]) && typeof code[1] === 'number',
-  )
-  return {
-    acceptedEvents,
-    refused: Object.fromEntries(counted),
-    eventsPerSecond: typeof rate === 'number' ? rate : null,
-  }
-}
-
-function bytesIn(stored: unknown): Seen['bytes'] {
-  const { last_hour: lastHour, today, highest_minute_today: highestMinute } = Object(stored) as Record<string, unknown>
-  if (typeof lastHour !== 'number' || typeof today !== 'number' || typeof highestMinute !== 'number') return null
-  return { lastHour, today, highestMinute }
+/** null: not known, or in a form of another version. */
+function memberOf<Name extends keyof Seen>(row: Readonly<Record<string, unknown>>, name: Name): Seen[Name] | null {
+  const value = row[name]
+  return Check(UsageRow.properties[name], value) ? (value as Seen[Name]) : null
 }
 
 export function formatByDay({ apps, read_at: readAt }: UsageByDay): string {
@@ -193,14 +183,14 @@ type SeenOf = (appId: string) => Seen
 export function formatReport({ apps, totalApps, readAtMs }: UsageReport, seenOf: SeenOf): string {
   const isSpooled = apps.some(({ usage }) => usage.spooled !== undefined)
   const rows = apps.map(({ app, usage }) => {
-    const { lastHour, bytes } = seenOf(app.appId)
+    const { last_hour: lastHour, stored_bytes: bytes } = seenOf(app.appId)
     return [
       app.appId,
       app.plan,
       percentText(shareUsed(usage)),
       ...usedTexts(app.plan, usage),
-      lastHour === null ? UNKNOWN : formatCount(lastHour.acceptedEvents),
-      ...(bytes === null ? [UNKNOWN, UNKNOWN] : [formatBytes(bytes.lastHour), formatBytes(bytes.today)]),
+      lastHour === null ? UNKNOWN : formatCount(lastHour.accepted_events),
+      ...(bytes === null ? [UNKNOWN, UNKNOWN] : [formatBytes(bytes.last_hour), formatBytes(bytes.today)]),
       refusedText(lastHour),
       ...(isSpooled ? [formatCount(usage.spooled?.events ?? 0)] : []),
     ]
@@ -215,19 +205,21 @@ ${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? 
 
 /** One app, with what is left and until when. */
 export function formatApp({ app, usage }: AppUsage, seenOf: SeenOf): string {
-  const { lastHour, bytes } = seenOf(app.appId)
+  const { last_hour: lastHour, stored_bytes: bytes } = seenOf(app.appId)
   const accepted =
     lastHour === null
       ? UNKNOWN
-      : `${formatCount(lastHour.acceptedEvents)} ${lastHour.acceptedEvents === 1 ? 'event' : 'events'}`
+      : `${formatCount(lastHour.accepted_events)} ${lastHour.accepted_events === 1 ? 'event' : 'events'}`
   const tolerance = toleranceText(app.plan)
   const about = [
     ['accepted in the last hour', accepted],
     ['refused in the last hour', refusedText(lastHour)],
-    ['bytes in the last hour', bytes === null ? UNKNOWN : formatBytes(bytes.lastHour)],
+    ['bytes in the last hour', bytes === null ? UNKNOWN : formatBytes(bytes.last_hour)],
     [
       'bytes today',
-      bytes === null ? UNKNOWN : `${formatBytes(bytes.today)}, up to ${formatBytes(bytes.highestMinute)} a minute`,
+      bytes === null
+        ? UNKNOWN
+        : `${formatBytes(bytes.today)}, up to ${formatBytes(bytes.highest_minute_today)} a minute`,
     ],
     ...(usage.spooled === undefined ? [] : [['in spools of nodes', spooledText(usage.spooled)]]),
   ]
@@ -244,7 +236,7 @@ function spooledText({ events, ofGoneNodes }: NonNullable<AppUsage['usage']['spo
 }
 
 /** Requests by code, the most first. */
-function refusedText(lastHour: LastHour | null): string {
+function refusedText(lastHour: Seen['last_hour']): string {
   if (lastHour === null) return UNKNOWN
   const codes = Object.entries(lastHour.refused).toSorted(([, one], [, other]) => other - one)
   return codes.length === 0 ? '0' : codes.map(([code, count]) => `${code} ${formatCount(count)}`).join(', ')

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { AcceptedCounts } from '../../../src/inspect/activity/accepted-counts.ts'
-import { lastHourOf, lastHourPiece } from '../../../src/inspect/last-hour.ts'
+import { lastHourPiece, seenOf } from '../../../src/inspect/last-hour.ts'
 import { Refusals } from '../../../src/inspect/refusals/refusals.ts'
 import { storedBytes } from '../../support/stored-bytes.ts'
 import { aRefusal } from './reports.ts'
@@ -19,10 +19,9 @@ it('counts the last hour of apps whose ids are names of every object', async () 
   // As it comes from another process.
   const piece = JSON.parse(JSON.stringify(await lastHourPiece(null, counted, NOW_MS))) as never
   for (const app of apps) {
-    expect(lastHourOf(app, [piece])).toEqual({
-      acceptedEvents: 3,
-      eventsPerSecond: null,
-      refused: { rate_limit_exceeded: 1 },
+    expect(seenOf(app, [piece])).toMatchObject({
+      last_hour: { accepted_events: 3, refused: { rate_limit_exceeded: 1 } },
+      events_per_second: null,
     })
   }
   expect('rate_limit_exceeded' in {}).toBe(false)

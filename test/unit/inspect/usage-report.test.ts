@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'vitest'
 import type { App } from '../../../src/apps/app.ts'
 import {
-  type LastHour,
   maskedKey,
+  NOT_SEEN,
   type ReadUsages,
   usageForApp,
   usageReport,
@@ -16,7 +16,6 @@ import { systemTimers } from '../../../src/lib/timers.ts'
 import type { Usage } from '../../../src/limits/limiter.ts'
 import { anApp } from '../apps/apps.ts'
 
-const NOT_SEEN = { lastHour: null, bytes: null }
 const NOW = Date.parse('2026-11-20T12:00:30.000Z')
 const timers = { nowMs: () => NOW, setImmediate: (task: () => void) => systemTimers.setImmediate(task) }
 
@@ -143,9 +142,12 @@ describe('a report of usage', () => {
     })
     const report = await usageReport([app], reader({ demo: { minute: 1, day: 2, month: 3 } }), { top: 1 }, timers)
     if (report === 'away') throw new Error(report)
-    const lastHour: LastHour = { acceptedEvents: 7, eventsPerSecond: 0.5, refused: { rate_limit_exceeded: 2 } }
-    const bytes = { lastHour: 900, today: 1800, highestMinute: 300 }
-    const seenOf = (appId: string) => (appId === 'demo' ? { lastHour, bytes } : NOT_SEEN)
+    const seen = {
+      last_hour: { accepted_events: 7, refused: { rate_limit_exceeded: 2 } },
+      events_per_second: 0.5,
+      stored_bytes: { last_hour: 900, today: 1800, highest_minute_today: 300 },
+    }
+    const seenOf = (appId: string) => (appId === 'demo' ? seen : NOT_SEEN)
     const shown = usageReportJson(report, seenOf)
     expect(shown).toEqual({
       apps: [
@@ -157,9 +159,7 @@ describe('a report of usage', () => {
           minute: { used: 1, limit: 500, resets_at: '2026-11-20T12:01:00.000Z' },
           day: { used: 2, limit: 20_000, resets_at: '2026-11-21T00:00:00.000Z' },
           month: { used: 3, limit: 110_000, resets_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 },
-          last_hour: { accepted_events: 7, refused: { rate_limit_exceeded: 2 } },
-          events_per_second: 0.5,
-          stored_bytes: { last_hour: 900, today: 1800, highest_minute_today: 300 },
+          ...seen,
           keys: [
             { key: 'ak_demo_…c1d', valid_until: null },
             { key: 'ak_demo_…ld2', valid_until: '2026-11-20T12:01:30.000Z' },
@@ -171,7 +171,7 @@ describe('a report of usage', () => {
     })
     expect(JSON.parse(await usageReportText(report, seenOf, timers))).toEqual(shown)
     expect(usageReportJson(report, () => NOT_SEEN)).toMatchObject({
-      apps: [{ last_hour: null, events_per_second: null, stored_bytes: null }],
+      apps: [NOT_SEEN],
     })
   })
 })

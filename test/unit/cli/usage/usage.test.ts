@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { listIn } from '../../../../src/cli/admin-api.ts'
 import { formatApp, formatReport, seenIn } from '../../../../src/cli/usage/usage.ts'
-import type { LastHour } from '../../../../src/inspect/usage-report.ts'
+import { NOT_SEEN, type Seen } from '../../../../src/inspect/usage-report.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:30.000Z')
@@ -20,21 +20,18 @@ const idle = {
   day: { limit: null, used: 0, endsAtMs: 0 },
   month: { limit: 110_000, used: 77, endsAtMs: 0 },
 }
-const lastHour: LastHour = {
-  acceptedEvents: 1234,
-  eventsPerSecond: 2.5,
-  refused: { validation_failed: 3, rate_limit_exceeded: 1200 },
+const seen: Seen = {
+  last_hour: { accepted_events: 1234, refused: { validation_failed: 3, rate_limit_exceeded: 1200 } },
+  events_per_second: 2.5,
+  stored_bytes: { last_hour: 5, today: 30, highest_minute_today: 2 },
 }
-
-const bytes = { lastHour: 5 * 1024 * 1024, today: 30 * 1024 * 1024, highestMinute: 2 * 1024 * 1024 }
-const NOT_SEEN = { lastHour: null, bytes: null }
 
 describe('what is printed', () => {
   test('of one app has a dash for what is not known, one event, and no tolerance on a trial', () => {
-    const hour = (acceptedEvents: number): LastHour => ({ acceptedEvents, eventsPerSecond: null, refused: {} })
-    expect(formatApp({ app, usage }, () => ({ bytes, lastHour: hour(0) }))).toContain('refused in the last hour   0\n')
+    const hour = (accepted: number): Seen => ({ ...seen, last_hour: { accepted_events: accepted, refused: {} } })
+    expect(formatApp({ app, usage }, () => hour(0))).toContain('refused in the last hour   0\n')
     expect(formatApp({ app, usage }, () => NOT_SEEN)).toContain('refused in the last hour   –\n')
-    expect(formatApp({ app, usage }, () => ({ bytes, lastHour: hour(1) }))).toContain('  1 event\n')
+    expect(formatApp({ app, usage }, () => hour(1))).toContain('  1 event\n')
     expect(formatApp({ app: anApp({ plan: 'trial' }), usage: idle }, () => NOT_SEEN)).not.toContain('+10%')
   })
 })
@@ -68,25 +65,28 @@ describe('the answer of the service', () => {
   test('gives the last hour of each app that has one', () => {
     const text = JSON.stringify({
       apps: [
-        {
-          app_id: 'demo',
-          events_per_second: 2.5,
-          last_hour: { accepted_events: 1234, refused: lastHour.refused },
-          stored_bytes: { last_hour: 5, today: 30, highest_minute_today: 2 },
-        },
+        { app_id: 'demo', ...seen },
         { app_id: 'unknown', last_hour: null },
         { app_id: 'odd', last_hour: { accepted_events: 'many' } },
-        { app_id: 'hostile', last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5, validation_failed: 'x' } } },
+        { app_id: 'wrong', last_hour: { accepted_events: 1, refused: { validation_failed: 'x' } } },
+        { app_id: 'hostile', last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5 } } },
         null,
         7,
       ],
     })
     expect([...seenIn(listIn(text, 'apps'))]).toEqual([
-      ['demo', { lastHour, bytes: { lastHour: 5, today: 30, highestMinute: 2 } }],
+      ['demo', seen],
       ['unknown', NOT_SEEN],
       ['odd', NOT_SEEN],
-      ['hostile', { lastHour: { acceptedEvents: 1, eventsPerSecond: null, refused: {} }, bytes: null }],
+      ['wrong', NOT_SEEN],
+      ['hostile', { ...NOT_SEEN, last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5 } } }],
     ])
+  })
+
+  test('has no code that the terminal obeys', () => {
+    const hostile = { ...NOT_SEEN, last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5 } } }
+    expect(formatApp({ app, usage }, () => hostile)).not.toContain('\u001b')
+    expect(formatReport({ apps: [{ app, usage }], totalApps: 1, readAtMs: NOW }, () => hostile)).not.toContain('\u001b')
   })
 
   test('that is something else is a clear error', () => {

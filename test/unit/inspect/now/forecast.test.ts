@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import type { LastHourPiece } from '../../../../src/contract/admin/peers.ts'
 import { AcceptedCounts } from '../../../../src/inspect/activity/accepted-counts.ts'
-import { lastHourOf, lastHourPiece } from '../../../../src/inspect/last-hour.ts'
+import { lastHourPiece, seenOf } from '../../../../src/inspect/last-hour.ts'
 import { LocalNode } from '../../../../src/inspect/now/local-node.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
 import type { Sampler } from '../../../../src/observe/gauges.ts'
@@ -82,7 +82,7 @@ class Stage {
   }
 
   async appRate(): Promise<number | null> {
-    return lastHourOf('shop', [await this.piece()])?.eventsPerSecond ?? null
+    return seenOf('shop', [await this.piece()]).events_per_second
   }
 
   get fullInSeconds(): number | null {
@@ -163,7 +163,7 @@ describe('the rate of an app on many nodes', () => {
   it('is that of all, also while one of them has just started', async () => {
     const [one, other] = [new Stage(), new Stage()]
     expect.hasAssertions()
-    const rate = async () => lastHourOf('shop', [await one.piece(), await other.piece()])?.eventsPerSecond
+    const rate = async () => seenOf('shop', [await one.piece(), await other.piece()]).events_per_second
     await one.run(10 * MINUTE, 10)
     await other.run(10 * MINUTE, 20)
     expect(await rate()).toBeCloseTo(30, 0)

@@ -178,7 +178,6 @@ function Plots(): JSX.Element {
     times: ['14:02', 'now'],
     nameOf: (cell: number) => `cell ${cell}`,
     format: (value: number) => value.toFixed(1),
-    onAt: nothing,
   }
   const series = [
     { name: 'Accepted', tone: 'ok', cells: CELLS },
@@ -191,9 +190,17 @@ function Plots(): JSX.Element {
           <Stat name="Accepted" value="28.4" unit="/s" />
           <Stat name="503" value="2.6" unit="/s" tone="fail" />
         </div>
-        <Plot {...shared} label="Areas" kind="areas" series={series} at={20} />
-        <Plot {...shared} label="Lines" kind="lines" series={series} at={null} height={80} />
-        <Plot {...shared} label="Bars" kind="bars" series={series} at={50} height={120} paleBefore={12} />
+        <Plot {...shared} label="Areas" kind="areas" series={series} pointer={[20, nothing]} />
+        <Plot {...shared} label="Lines" kind="lines" series={series} height={80} />
+        <Plot
+          {...shared}
+          label="Bars"
+          kind="bars"
+          series={series}
+          pointer={[50, nothing]}
+          height={120}
+          paleBefore={12}
+        />
         <ol class="way">
           {(['ok', 'near', 'client'] as const).map((tone) => (
             <li key={tone} class={tone}>

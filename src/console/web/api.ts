@@ -1,6 +1,7 @@
 // Questions to the admin API. A failure is a value with a sentence; a missing token locks the console.
 
 import { useCallback, useEffect, useState } from 'preact/hooks'
+import { capital } from './format.ts'
 
 /** `error`: the word of the API for it. */
 export type Answer<T> =
@@ -56,13 +57,8 @@ export async function problemOf(response: Response): Promise<{ readonly why: str
     return typeof found === 'string' ? found : ''
   }
   const message = member('message')
-  const why = message === '' ? `The node answered ${response.status}.` : sentence(message)
+  const why = capital(message || `the node answered ${response.status}`) + (/[.?!]$/.test(message) ? '' : '.')
   return { why, error: member('error') }
-}
-
-/** With a capital first and a full stop last. */
-export function sentence(text: string): string {
-  return text === '' ? '' : `${text[0].toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`
 }
 
 export interface Asked<T> {

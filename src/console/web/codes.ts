@@ -2,7 +2,7 @@
 
 import { CODES, REASONS } from '../../contract/codes.ts'
 import type { Refusal, RefusalGroup } from './api-types.ts'
-import { hashOf } from './format.ts'
+import { capital, hashOf } from './format.ts'
 
 export type Tone = 'ok' | 'near' | 'fail' | 'client' | 'plan'
 
@@ -104,10 +104,6 @@ export function changeFor({ code, reason, origin, path, message }: Cause, isPort
   return wrong.startsWith('required')
     ? `Send ${memberOf(path)}: it is required.`
     : `Correct ${memberOf(path)}: ${wrong}.`
-}
-
-export function capital(text: string): string {
-  return text === '' ? '' : text[0].toUpperCase() + text.slice(1)
 }
 
 /** The refusals of a cause are alike in all of these. */

@@ -1,6 +1,6 @@
 // What of an event is shown in a line, and what of it is copied. An event is what a client sent: anything.
 
-import type { StoredEvent } from './api-types.ts'
+import type { Found, StoredEvent } from './api-types.ts'
 
 /** An event of a list. */
 export interface Line extends StoredEvent {
@@ -12,6 +12,12 @@ export interface Line extends StoredEvent {
 /** The id is the same for an event that is read again. */
 export function lineOf(event: StoredEvent): Line {
   return { ...event, id: `${event.batch_id}:${event.index}` }
+}
+
+/** Of a batch that was found with its record. */
+export function linesIn({ batch_id, app_id, received_at, sdk_version, record }: Found): Line[] {
+  const events = Array.isArray(record?.events) ? (record.events as unknown[]) : []
+  return events.map((event, index) => lineOf({ batch_id, app_id, received_at, sdk_version, node: null, index, event }))
 }
 
 /** Newest batch first, its events as they were sent. */

@@ -87,6 +87,10 @@ export function percent(share: number): string {
   return `${share > 0 && share < 0.01 ? '<1' : COUNT.format(share * 100)}%`
 }
 
+export function capital(text: string): string {
+  return text === '' ? '' : text[0].toUpperCase() + text.slice(1)
+}
+
 /** The plural of a regular word. */
 export function many(value: number, word: string): string {
   return `${count(value)} ${word}${value === 1 ? '' : 's'}`

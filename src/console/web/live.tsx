@@ -44,7 +44,8 @@ export interface State {
   readonly why: string
 }
 
-const STATES: Readonly<Record<Now['state'], readonly [Tone, string]>> = {
+/** Of the service, and of a node. */
+export const STATES: Readonly<Record<Now['state'], readonly [Tone, string]>> = {
   starting: ['near', 'Starting'],
   serving: ['ok', 'Healthy'],
   degraded: ['near', 'Degraded'],

@@ -2,7 +2,7 @@
 // opened again, later each time; while the page is hidden there is none.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { problemOf, readJson, TRY_NOW } from './api.ts'
+import { ask, problemOf, readJson, TRY_NOW } from './api.ts'
 
 /** A break that is over before is not said. */
 const SAID_AFTER_MS = 3000
@@ -164,4 +164,36 @@ export function useStream(path: string | null, onMessage: Listener, silentAfterM
     }
   }, [path, silentAfterMs])
   return connection
+}
+
+/**
+ * A list and what comes to it. The list is asked for once the stream is open, so that nothing comes between the two, and again
+ * after a lost connection. Returns why one of them is not there; null: both are.
+ */
+export function useLiveList<T>(
+  paths: { readonly list: string; readonly stream: string },
+  onList: (list: T) => void,
+  onMessage: Listener,
+): string | null {
+  const [why, setWhy] = useState<string | null>(null)
+  const connection = useStream(paths.stream, onMessage)
+  useEffect(() => {
+    if (connection.kind !== 'open') return
+    const stopped = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const load = async (): Promise<void> => {
+      const answer = await ask<T>(paths.list, { signal: stopped.signal })
+      if (stopped.signal.aborted) return
+      setWhy(answer.kind === 'ok' ? null : answer.why)
+      if (answer.kind === 'ok') onList(answer.value)
+      else timer = setTimeout(() => void load(), RETRY_MS[0])
+    }
+    void load()
+    return () => {
+      stopped.abort()
+      clearTimeout(timer)
+    }
+  }, [paths.list, connection.kind])
+  const shown = said(connection)
+  return shown.kind === 'lost' ? shown.why : why
 }

@@ -4,8 +4,8 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAsk } from '../api.ts'
 import type { Found, NotFound, RefusalFound } from '../api-types.ts'
-import { capital, changeFor, meaningOf } from '../codes.ts'
-import { UUID, utc } from '../format.ts'
+import { changeFor, meaningOf } from '../codes.ts'
+import { capital, UUID, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { Copy, Field } from '../parts/controls.tsx'
 import { AppName, Button, Card, Empty, Facts, Note, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
@@ -169,7 +169,7 @@ function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element
               ),
               'What to change': changeFor(refusal, portal !== null),
               'It means': meaningOf(code),
-              App: portal === null && <AppName id={app} href={app === null ? undefined : urlTo('/app', { id: app })} />,
+              App: portal === null && <AppName id={app} isLink />,
               SDK: sdk,
               Node: portal === null && node,
               Request: <Copy text={id} />,

@@ -1,9 +1,10 @@
 // A cause of refusals: its title, who has it, and opened beside the list what to change.
 
 import type { JSX } from 'preact'
+import { useAsk } from '../api.ts'
 import type { Refusal, RefusalGroup, Refusals } from '../api-types.ts'
-import { addressOf, capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from '../codes.ts'
-import { count, many, percent, span, utc } from '../format.ts'
+import { addressOf, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from '../codes.ts'
+import { capital, count, many, percent, span, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { Copy, ShortId, save } from '../parts/controls.tsx'
 import { Spark } from '../parts/plot.tsx'
@@ -16,6 +17,7 @@ const SHOWN_CAUSES = 5
 const SHOWN_SHARES = 5
 const RATE_MINUTES = 2
 const NEARLY_AN_HOUR_MS = 3_540_000
+const NONE: readonly RefusalGroup[] = []
 
 /** Also within a sentence. */
 const INLINE = { display: 'inline-block', maxWidth: '100%', verticalAlign: 'bottom' }
@@ -83,16 +85,16 @@ export function CauseRow({ group, href, isOpen = false, isNarrow = false, title 
 
 interface MostFrequentProps {
   readonly title: string
-  readonly groups: readonly RefusalGroup[]
-  readonly since: string
+  readonly causes: Causes
   /** Of whom alone they are. */
   readonly app?: string | null
   readonly isNarrow?: boolean
 }
 
 /** The first causes, on a page that is not theirs; in the portal with what to change rather than what is wrong. */
-export function MostFrequent({ title, groups, since, app = null, isNarrow = false }: MostFrequentProps): JSX.Element {
+export function MostFrequent({ title, causes, app = null, isNarrow = false }: MostFrequentProps): JSX.Element {
   const { portal } = useLive()
+  const { groups, since } = causes
   const changeOf = (group: RefusalGroup): string | undefined =>
     portal === null ? undefined : changeFor(group, true).split(/[.:] /)[0]
   return (
@@ -140,7 +142,7 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
               <CauseTitle cause={group} />
             </h2>
             <span class="row t12 dim">
-              {portal === null && <AppName id={app} href={app === null ? undefined : urlTo('/app', { id: app })} />}
+              {portal === null && <AppName id={app} isLink />}
               <span class="cut">{code}</span>
             </span>
           </div>
@@ -275,10 +277,21 @@ function RefusalRow({ refusal }: { refusal: Refusal }): JSX.Element {
   )
 }
 
-/** From when on causes are counted, within a sentence: a node keeps them for an hour, and begins when it starts. */
-export function sinceText(counted: Pick<Refusals, 'since'> | null, nowMs: number): string {
-  const isHour = counted === null || nowMs - Date.parse(counted.since) > NEARLY_AN_HOUR_MS
-  return isHour ? 'in the last hour' : `since ${utc(counted.since, 'minute')} UTC`
+export interface Causes {
+  readonly groups: readonly RefusalGroup[]
+  /** From when on they are counted, within a sentence. */
+  readonly since: string
+  readonly isKnown: boolean
+  readonly why: string | null
+}
+
+/** Those that fit, the most frequent first. A node keeps them for an hour, and begins when it starts. */
+export function useCauses(filter: Readonly<Record<string, string | null>>, everyMs: number): Causes {
+  const { nowMs } = useLive()
+  const { value, why } = useAsk<Refusals>(urlTo('/api/refusals', { ...filter, limit: '1' }), everyMs)
+  const isHour = value === null || nowMs - Date.parse(value.since) > NEARLY_AN_HOUR_MS
+  const since = isHour ? 'in the last hour' : `since ${utc(value.since, 'minute')} UTC`
+  return { groups: value?.groups ?? NONE, since, isKnown: value !== null, why }
 }
 
 /** Those of a cause, newest first. */

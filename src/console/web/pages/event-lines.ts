@@ -1,18 +1,16 @@
 // The newest events that are stored, then those that come: what is shown, and what waits while the list stands still.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { ask } from '../api.ts'
 import type { EventRate, NewestEvents, StoredEvent } from '../api-types.ts'
 import { byTime, type Line, lineOf, memberText } from '../event-text.ts'
 import { isAimedAt, isScrolled, scroller } from '../parts/rows.tsx'
-import { said, useStream } from '../stream.ts'
+import { useLiveList } from '../stream.ts'
 
 /** Older ones leave the list. */
 const MAX_EVENTS = 500
 const SHOW_EVERY_MS = 250
 const ANNOUNCE_EVERY_MS = 10_000
 const MAX_NAMES = 200
-const RETRY_MS = 1000
 
 export interface EventLines {
   readonly lines: readonly Line[]
@@ -39,7 +37,6 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
   const arrived = useRef(0)
   const [lines, setLines] = useState<readonly Line[]>([])
   const [stored, setStored] = useState<NewestEvents | null>(null)
-  const [why, setWhy] = useState<string | null>(null)
   const [fresh, setFresh] = useState(0)
   const [perSecond, setPerSecond] = useState<EventRate | null>(null)
   const isPausedNow = useRef(isPaused)
@@ -58,12 +55,6 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
     const eventName = memberText(line.event, 'name')
     if (eventName !== '' && known.current.size < MAX_NAMES) known.current.add(eventName)
   }
-  const connection = useStream(path, (name, data) => {
-    if (name === 'rate') setPerSecond(data as EventRate)
-    if (name !== 'event') return
-    cameSince.current += 1
-    add(data as StoredEvent)
-  })
   const take = useCallback(() => {
     if (waiting.current.length === 0) return
     const cameAtMs = Date.now()
@@ -77,6 +68,21 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
     setNames((last) => (last.length === known.current.size ? last : [...known.current].toSorted()))
     setFresh(0)
   }, [])
+  const why = useLiveList<NewestEvents>(
+    { list: path.replace('/stream', ''), stream: path },
+    (list) => {
+      setStored(list)
+      reachesBackTo.current = list.events.at(-1)?.received_at ?? ''
+      for (const event of list.events.toReversed()) add(event)
+      if (shown.current.length === 0) take()
+    },
+    (name, data) => {
+      if (name === 'rate') setPerSecond(data as EventRate)
+      if (name !== 'event') return
+      cameSince.current += 1
+      add(data as StoredEvent)
+    },
+  )
   useEffect(() => {
     const timer = setInterval(() => {
       const isHeld = isPausedNow.current || isScrolled() || isAimedAt()
@@ -92,35 +98,9 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
     }, ANNOUNCE_EVERY_MS)
     return () => clearInterval(timer)
   }, [])
-  // Once the stream is open, so that nothing comes between the two; again after a lost connection.
-  useEffect(() => {
-    if (connection.kind !== 'open') return
-    const stopped = new AbortController()
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const load = async (): Promise<void> => {
-      const answer = await ask<NewestEvents>(path.replace('/stream', ''), { signal: stopped.signal })
-      if (stopped.signal.aborted) return
-      setWhy(answer.kind === 'ok' ? null : answer.why)
-      if (answer.kind === 'failed') {
-        timer = setTimeout(() => void load(), RETRY_MS)
-        return
-      }
-      setStored(answer.value)
-      reachesBackTo.current = answer.value.events.at(-1)?.received_at ?? ''
-      for (const event of answer.value.events.toReversed()) add(event)
-      if (shown.current.length === 0) take()
-    }
-    void load()
-    return () => {
-      stopped.abort()
-      clearTimeout(timer)
-    }
-  }, [path, connection.kind])
   const showFresh = (): void => {
     scroller()?.scrollTo(0, 0)
     take()
   }
-  const shownConnection = said(connection)
-  const problem = shownConnection.kind === 'lost' ? shownConnection.why : why
-  return { lines, stored, fresh, came, perSecond, why: problem, names, showFresh }
+  return { lines, stored, fresh, came, perSecond, why, names, showFresh }
 }

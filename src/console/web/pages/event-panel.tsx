@@ -72,7 +72,7 @@ function Origin({ line, lines }: { line: Line; lines: readonly Line[] }): JSX.El
             </span>
           </>
         ),
-        App: portal === null && <AppName id={line.app_id} href={urlTo('/app', { id: line.app_id })} />,
+        App: portal === null && <AppName id={line.app_id} isLink />,
         Batch: (
           <>
             <Copy text={line.batch_id} /> <a href={eventUrl(line)}>Where is it?</a>

@@ -3,8 +3,8 @@
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { useAsk } from '../api.ts'
-import type { EventRate, Found, NewestEvents, NotFound, StoredEvent, Usage } from '../api-types.ts'
-import { type Line, lineOf, memberText } from '../event-text.ts'
+import type { EventRate, Found, NewestEvents, NotFound, Usage } from '../api-types.ts'
+import { type Line, linesIn, memberText } from '../event-text.ts'
 import { count, many, rate, utc } from '../format.ts'
 import { useKeys } from '../keys.ts'
 import { useLive } from '../live.tsx'
@@ -188,12 +188,8 @@ function useOpened(id: string | null, lines: readonly Line[]): OpenedEvent {
   if (known !== undefined) return { kind: 'event', line: known }
   if (asked.value === null)
     return asked.why === null ? { kind: 'asking' } : { kind: 'missing', batchId, why: asked.why }
-  const found = asked.value.found && 'record' in asked.value ? asked.value : null
-  const event = Array.isArray(found?.record?.events) ? (found.record.events as unknown[])[Number(index)] : undefined
-  if (found === null || event === undefined) return { kind: 'missing', batchId, why: null }
-  const { batch_id, app_id, received_at, sdk_version } = found
-  const stored: StoredEvent = { batch_id, app_id, received_at, sdk_version, node: null, index: Number(index), event }
-  return { kind: 'event', line: lineOf(stored) }
+  const line = asked.value.found && 'record' in asked.value ? linesIn(asked.value)[Number(index)] : undefined
+  return line === undefined ? { kind: 'missing', batchId, why: null } : { kind: 'event', line }
 }
 
 function Opened({ opened, lines, onClose }: { opened: OpenedEvent; lines: readonly Line[]; onClose: () => void }) {

@@ -4,6 +4,7 @@ import type { JSX } from 'preact'
 import type { Node, Now, Queue, ShownPart } from '../api-types.ts'
 import type { Tone } from '../codes.ts'
 import { bytes, count, percent, span } from '../format.ts'
+import { STATES } from '../live.tsx'
 import { Copy } from '../parts/controls.tsx'
 import { Bar, Card, Dot, List } from '../parts/ui.tsx'
 
@@ -117,15 +118,6 @@ function readersLine({ consumers, keep_seconds: kept }: Queue): Line {
   }
 }
 
-const NODE_TONES: Readonly<Record<Node['state'], Tone>> = {
-  starting: 'near',
-  serving: 'ok',
-  degraded: 'near',
-  refusing: 'fail',
-  stopping: 'near',
-  silent: 'fail',
-}
-
 export function Nodes({ nodes, time }: { nodes: readonly Node[]; time: string }): JSX.Element {
   return (
     <Card title="Nodes">
@@ -142,7 +134,7 @@ export function Nodes({ nodes, time }: { nodes: readonly Node[]; time: string })
           >
             <Copy text={node.node} />
             <span class="row">
-              <Dot tone={NODE_TONES[node.state]} />
+              <Dot tone={node.state === 'silent' ? 'fail' : STATES[node.state][0]} />
               {node.state === 'silent' ? `silent for ${span(Math.floor(node.silent_seconds))}` : node.state}
             </span>
             <span class="number wide">{count(node.connections)}</span>

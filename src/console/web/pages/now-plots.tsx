@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks'
 import { useAsk } from '../api.ts'
 import type { Now, Range } from '../api-types.ts'
 import type { Tone } from '../codes.ts'
-import { rate, spanParts, utc } from '../format.ts'
+import { rate, span, spanParts, utc } from '../format.ts'
 import { perSecondOf, SOME_PER_SECOND } from '../live.tsx'
 import { Tabs } from '../parts/controls.tsx'
 import { Plot, Swatch } from '../parts/plot.tsx'
@@ -37,14 +37,10 @@ function rateText(value: number): string {
   return `${rate(value)}/s`
 }
 
-function latencyText(seconds: number): string {
-  return spanParts(seconds).join(' ')
-}
-
 export function Plots({ now, query }: { now: Now; query: URLSearchParams }): JSX.Element {
   const range = RANGES.find(([name]) => name === query.get('range'))?.[0] ?? '15m'
   const setRange = (wanted: Range): void => go(urlWith({ range: wanted === '15m' ? null : wanted }), { replace: true })
-  const [at, setAt] = useState<number | null>(null)
+  const pointer = useState<number | null>(null)
   const asked = useAsk<Now>(urlTo('/api/now', { range }), AGAIN_EVERY_MS)
   const history = asked.value?.history ?? null
   const cells =
@@ -61,7 +57,7 @@ export function Plots({ now, query }: { now: Now; query: URLSearchParams }): JSX
   const startMs = history === null ? 0 : Date.parse(history.from)
   const length = cells[0]?.length ?? 0
   const timeAt = (cell: number): string => utc(startMs + cell * stepMs, 'minute')
-  const shared = { nameOf: (cell: number) => `${utc(startMs + cell * stepMs, 'time')} UTC`, at, onAt: setAt }
+  const shared = { nameOf: (cell: number) => `${utc(startMs + cell * stepMs, 'time')} UTC`, pointer }
   const quarters = [0, length / 3, (length * 2) / 3].map((cell) => timeAt(Math.floor(cell)))
   const ofRange = `in the last ${RANGES.find(([name]) => name === range)?.[1]}`
   return (
@@ -132,7 +128,7 @@ export function Plots({ now, query }: { now: Now; query: URLSearchParams }): JSX
                   { name: 'p50', tone: 'client', cells: history.p50_seconds.map(inMs) },
                 ]}
                 times={[timeAt(0), 'now']}
-                format={(ms) => latencyText(ms / 1000)}
+                format={(ms) => span(ms / 1000)}
               />
             )}
           </div>

@@ -2,16 +2,16 @@
 
 import type { JSX } from 'preact'
 import { useAsk } from '../api.ts'
-import type { Now as NowAnswer, Refusals, Usage } from '../api-types.ts'
+import type { Now as NowAnswer, Usage } from '../api-types.ts'
 import { reasonOf, statusOf } from '../codes.ts'
-import { count, many, rate, utc } from '../format.ts'
+import { capital, count, many, rate, utc } from '../format.ts'
 import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from '../live.tsx'
 import { Copy } from '../parts/controls.tsx'
 import { TryIt } from '../parts/try-it.tsx'
 import { AppName, Bar, Card, Empty, List, More, Note, Verdict, vars } from '../parts/ui.tsx'
 import { urlTo } from '../route.ts'
 import { nearestOf, windowsOf } from '../windows.ts'
-import { CauseTitle, MostFrequent, sinceText } from './cause.tsx'
+import { type Causes, CauseTitle, MostFrequent, useCauses } from './cause.tsx'
 import { Nodes, Parts } from './made-of.tsx'
 import { Plots } from './now-plots.tsx'
 
@@ -22,22 +22,20 @@ const MIB = 1_048_576
 export function Now({ query }: { query: URLSearchParams }): JSX.Element {
   const live = useLive()
   const { now } = live
-  const refusals = useAsk<Refusals>('/api/refusals?limit=1', AGAIN_EVERY_MS)
+  const causes = useCauses({}, AGAIN_EVERY_MS)
   const usage = useAsk<Usage>(urlTo('/api/apps', { top: String(SHOWN) }), AGAIN_EVERY_MS)
   if (now === null) {
     if (live.connection.kind === 'lost') return <Empty icon="warning" title="This node has not answered yet" />
     return <div class="page" aria-busy="true" />
   }
-  const groups = refusals.value?.groups ?? []
-  const since = sinceText(refusals.value, live.nowMs)
   const isFresh =
     now.state === 'serving' &&
-    groups.length === 0 &&
+    causes.groups.length === 0 &&
     now.rates.requests_per_second === 0 &&
     now.latency_seconds === null
   return (
     <div class="page">
-      <Sentence now={now} groups={groups} since={since} />
+      <Sentence now={now} causes={causes} />
       <Advice now={now} />
       {isFresh && <TryIt />}
       <Plots now={now} query={query} />
@@ -47,7 +45,7 @@ export function Now({ query }: { query: URLSearchParams }): JSX.Element {
           <Nodes nodes={now.nodes} time={now.time} />
         </div>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <MostFrequent title={`Refused most ${since}`} groups={groups} since={since} />
+          <MostFrequent title={`Refused most ${causes.since}`} causes={causes} />
           {usage.value !== null && <Nearest usage={usage.value} />}
         </div>
       </div>
@@ -56,13 +54,7 @@ export function Now({ query }: { query: URLSearchParams }): JSX.Element {
 }
 
 /** The first question, answered in words. The pill in the header has the same state. */
-interface SentenceProps {
-  readonly now: NowAnswer
-  readonly groups: Refusals['groups']
-  readonly since: string
-}
-
-function Sentence({ now, groups, since }: SentenceProps): JSX.Element {
+function Sentence({ now, causes: { groups, since } }: { now: NowAnswer; causes: Causes }): JSX.Element {
   const live = useLive()
   const { tone } = stateOf(live)
   const rejected = rejectedPerSecond(now)
@@ -73,7 +65,7 @@ function Sentence({ now, groups, since }: SentenceProps): JSX.Element {
   const isLost = live.connection.kind === 'lost'
   const more =
     now.state === 'refusing' && known !== undefined ? (
-      `${known.clients[0].toUpperCase()}${known.clients.slice(1)}. What was answered 202 is stored.`
+      `${capital(known.clients)}. What was answered 202 is stored.`
     ) : most === undefined ? (
       ours || `Nothing was rejected ${since}.`
     ) : (
@@ -82,7 +74,7 @@ function Sentence({ now, groups, since }: SentenceProps): JSX.Element {
         {most.app_id !== null && (
           <>
             {' '}
-            from <AppName id={most.app_id} href={urlTo('/app', { id: most.app_id })} />
+            from <AppName id={most.app_id} isLink />
           </>
         )}
         , {most.count === 1 ? 'once, at' : `${count(most.count)} times since`} {utc(most.first_at, 'minute')} UTC.

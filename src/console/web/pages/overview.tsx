@@ -2,13 +2,13 @@
 
 import type { JSX } from 'preact'
 import { useAsk } from '../api.ts'
-import type { AppUsage, NewestEvents, Refusals } from '../api-types.ts'
+import type { AppUsage, NewestEvents } from '../api-types.ts'
 import { many, percent } from '../format.ts'
 import { stateOf, useLive } from '../live.tsx'
 import { Needs, TryIt } from '../parts/try-it.tsx'
 import { Card, Facts, Problem, Verdict, vars } from '../parts/ui.tsx'
 import { nearestOf, type ShownWindow, soldText, untilText, windowsOf } from '../windows.ts'
-import { sinceText } from './cause.tsx'
+import { useCauses } from './cause.tsx'
 import { Figures } from './usage.tsx'
 
 /** A read key has 60 requests a minute. */
@@ -40,9 +40,7 @@ function OnTrack({ app }: { app: AppUsage }): JSX.Element {
 
 function Sentence({ app }: { app: AppUsage }): JSX.Element {
   const live = useLive()
-  const refusals = useAsk<Refusals>('/api/refusals?limit=1', AGAIN_EVERY_MS)
-  const groups = refusals.value?.groups ?? []
-  const since = sinceText(refusals.value, live.nowMs)
+  const { groups, since } = useCauses({}, AGAIN_EVERY_MS)
   const refused = groups.reduce((sum, group) => sum + group.count, 0)
   const windows = windowsOf(app, live.nowMs)
   const { tone, word, why } = stateOf(live)

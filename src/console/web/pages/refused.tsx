@@ -2,7 +2,6 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { ask, useAsk } from '../api.ts'
 import type { Refusal, RefusalGroup, Refusals } from '../api-types.ts'
 import { addressOf, causeKey, statusOf, type Tone, toneOf } from '../codes.ts'
 import { count, many, UUID, utc } from '../format.ts'
@@ -14,8 +13,8 @@ import { Plot, Swatch } from '../parts/plot.tsx'
 import { isAimedAt, Rows } from '../parts/rows.tsx'
 import { Button, Card, Empty, List, PHONE, Problem, Stat, useMedia, vars, WIDE } from '../parts/ui.tsx'
 import { go, urlTo, urlWith } from '../route.ts'
-import { said, useStream } from '../stream.ts'
-import { CausePanel, CauseRow, refusalsOf, sinceText } from './cause.tsx'
+import { useLiveList } from '../stream.ts'
+import { CausePanel, CauseRow, refusalsOf, useCauses } from './cause.tsx'
 
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */
@@ -45,13 +44,12 @@ export function Refused({ query }: { query: URLSearchParams }): JSX.Element {
 }
 
 function RefusedPage({ path, keys, query }: { path: string; keys: readonly string[]; query: URLSearchParams }) {
-  const { portal, nowMs } = useLive()
+  const { portal } = useLive()
   const filter = filterOf(query, keys)
-  const everyMs = portal === null ? GROUPS_EVERY_MS : PORTAL_EVERY_MS
-  const asked = useAsk<Refusals>(urlTo('/api/refusals', { ...filter, limit: '1' }), everyMs)
+  const causes = useCauses(filter, portal === null ? GROUPS_EVERY_MS : PORTAL_EVERY_MS)
   const { refusals, why } = useRefusals(path, urlTo('/api/refusals/stream', filter))
-  const all = useStillOrder(asked.value?.groups ?? [])
-  const since = sinceText(asked.value, nowMs)
+  const all = useStillOrder(causes.groups)
+  const { since } = causes
   const isReplays = query.get('kind') === 'replays'
   const groups = all.filter(({ code }) => (code === REPLAYED) === isReplays)
   const isWide = useMedia(WIDE)
@@ -76,8 +74,8 @@ function RefusedPage({ path, keys, query }: { path: string; keys: readonly strin
         <Kinds groups={all} isReplays={isReplays} />
         <FilterBox query={query} keys={keys} example={keys.map((key) => EXAMPLES[key]).join(' ')} values={values} />
       </div>
-      <Problem why={asked.why ?? why} />
-      {asked.value !== null && groups.length === 0 && (
+      <Problem why={causes.why ?? why} />
+      {causes.isKnown && groups.length === 0 && (
         <NothingRefused isFiltered={Object.keys(filter).length > 0} since={since} />
       )}
       {groups.length > 0 && (
@@ -111,34 +109,26 @@ function useStillOrder(groups: readonly RefusalGroup[]): readonly RefusalGroup[]
 /** What is known, then what comes. Each once, since both may have the same one. */
 function useRefusals(path: string, streamPath: string): { refusals: readonly Refusal[]; why: string | null } {
   const [refusals, setRefusals] = useState<readonly Refusal[]>([])
-  const [why, setWhy] = useState<string | null>(null)
   const waiting = useRef<Refusal[]>([])
   const add = (more: readonly Refusal[]): void =>
     setRefusals((last) => {
       const all = new Map([...more, ...last].map((one) => [one.request_id, one]))
       return [...all.values()].toSorted((one, other) => (one.time < other.time ? 1 : -1)).slice(0, MAX_REFUSALS)
     })
-  const connection = useStream(streamPath, (name, data) => {
-    if (name === 'refusal' && waiting.current.push(data as Refusal) > MAX_REFUSALS) waiting.current.shift()
-  })
+  const why = useLiveList<Refusals>(
+    { list: path, stream: streamPath },
+    (list) => add(list.refusals),
+    (name, data) => {
+      if (name === 'refusal' && waiting.current.push(data as Refusal) > MAX_REFUSALS) waiting.current.shift()
+    },
+  )
   useEffect(() => {
     const timer = setInterval(() => {
       if (!isAimedAt() && waiting.current.length > 0) add(waiting.current.splice(0))
     }, 500)
     return () => clearInterval(timer)
   }, [])
-  // Again after a lost connection: what came meanwhile is only in the list.
-  useEffect(() => {
-    if (connection.kind !== 'open') return
-    const load = async (): Promise<void> => {
-      const answer = await ask<Refusals>(path)
-      if (answer.kind === 'ok') add(answer.value.refusals)
-      setWhy(answer.kind === 'ok' ? null : answer.why)
-    }
-    void load()
-  }, [path, connection.kind])
-  const shown = said(connection)
-  return { refusals, why: shown.kind === 'lost' ? shown.why : why }
+  return { refusals, why }
 }
 
 function Kinds({ groups, isReplays }: { groups: readonly RefusalGroup[]; isReplays: boolean }): JSX.Element {
@@ -176,7 +166,6 @@ function NothingRefused({ isFiltered, since }: { isFiltered: boolean; since: str
 /** All causes together, by family and minute. */
 function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
   const { nowMs } = useLive()
-  const [at, setAt] = useState<number | null>(null)
   const cellsOf = (tone: Tone): number[] => {
     const own = groups.filter(({ code }) => toneOf(code === REPLAYED ? 400 : statusOf(code)) === tone)
     return Array.from({ length: 60 }, (_, minute) => own.reduce((sum, { per_minute: cells }) => sum + cells[minute], 0))
@@ -202,8 +191,6 @@ function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
           times={[timeAt(0), timeAt(20), timeAt(40), 'now']}
           nameOf={(cell) => `${timeAt(cell)} UTC`}
           format={count}
-          at={at}
-          onAt={setAt}
           height={84}
         />
       </div>

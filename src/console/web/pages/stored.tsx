@@ -1,16 +1,16 @@
 // A batch that is stored: the sentence, the line of time, its events and its record.
 
 import type { JSX } from 'preact'
-import type { Found, Place, Reader, StoredEvent } from '../api-types.ts'
+import type { Found, Place, Reader } from '../api-types.ts'
 import type { Tone } from '../codes.ts'
-import { lineOf } from '../event-text.ts'
+import { linesIn } from '../event-text.ts'
 import { count, many, span, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { Json } from '../parts/code.tsx'
 import { Copy } from '../parts/controls.tsx'
 import { EventList, EventRow } from '../parts/event-row.tsx'
 import { AppName, Card, Facts, Time, Verdict, vars } from '../parts/ui.tsx'
-import { urlTo, urlWith } from '../route.ts'
+import { urlWith } from '../route.ts'
 
 /** The sentence above the line of time. */
 function summary(found: Found): string {
@@ -29,7 +29,6 @@ function summary(found: Found): string {
 
 export function Stored({ found, opened }: { found: Found; opened: string | null }): JSX.Element {
   const { portal } = useLive()
-  const events = Array.isArray(found.record?.events) ? (found.record.events as unknown[]) : []
   const isJournal = found.place?.kind === 'journal'
   return (
     <>
@@ -46,14 +45,14 @@ export function Stored({ found, opened }: { found: Found; opened: string | null 
         </div>
       </Card>
       <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
-        <Events found={found} events={events} opened={opened} />
+        <Events found={found} opened={opened} />
         <Card title="Record">
           <Facts
             class="body"
             of={{
               Batch: <Copy text={found.batch_id} />,
               Key: found.keyed && 'sent with an Idempotency-Key',
-              App: portal === null && <AppName id={found.app_id} href={urlTo('/app', { id: found.app_id })} />,
+              App: portal === null && <AppName id={found.app_id} isLink />,
               SDK: found.sdk_version,
               Trace: found.trace && <Copy text={found.trace} />,
               Place: found.place && placeWords(found.place),
@@ -133,16 +132,12 @@ function Stop({ tone, title, at = null, sinceAt, more }: StopProps): JSX.Element
   )
 }
 
-function Events({ found, events, opened }: { found: Found; events: readonly unknown[]; opened: string | null }) {
-  const { batch_id, app_id, received_at, sdk_version, record } = found
-  const lines = events.map((event, index) => {
-    const stored: StoredEvent = { batch_id, app_id, received_at, sdk_version, node: null, index, event }
-    return lineOf(stored)
-  })
+function Events({ found, opened }: { found: Found; opened: string | null }) {
+  const { record } = found
   return (
     <Card title="Events" side={record && <Copy text={JSON.stringify(record)} label="Copy record" />}>
       <EventList>
-        {lines.map((line) => {
+        {linesIn(found).map((line) => {
           const isOpen = opened === String(line.index)
           return (
             <div key={line.index}>

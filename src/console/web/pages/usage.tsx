@@ -1,9 +1,8 @@
 // What the page of one app and the portal's first page share: three windows, 35 days, causes, alerts and the newest events.
 
 import type { ComponentChildren, JSX } from 'preact'
-import { useState } from 'preact/hooks'
 import { useAsk } from '../api.ts'
-import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from '../api-types.ts'
+import type { Alerts, AppUsage, NewestEvents, UsageByDay } from '../api-types.ts'
 import { lineOf, memberText } from '../event-text.ts'
 import { bytes, count, day, percent, rate } from '../format.ts'
 import { useLive } from '../live.tsx'
@@ -15,7 +14,7 @@ import { urlTo } from '../route.ts'
 import { useStream } from '../stream.ts'
 import { type ShownWindow, soldText, untilText, windowsOf } from '../windows.ts'
 import { useCountedSpan } from './apps.tsx'
-import { MostFrequent, sinceText } from './cause.tsx'
+import { MostFrequent, useCauses } from './cause.tsx'
 
 const DAYS_EVERY_MS = 60_000
 /** A read key has 60 requests a minute. */
@@ -110,7 +109,6 @@ function WindowCard({ window, perSecond }: { window: ShownWindow; perSecond: num
 /** Nothing where the API has no days. `path` answers them as JSON, and as CSV where that is asked for. */
 function LastDays({ path, resetsAt }: { path: string; resetsAt: string }): JSX.Element | null {
   const { value } = useAsk<UsageByDay>(urlTo(path, { days: '35' }), DAYS_EVERY_MS)
-  const [at, setAt] = useState<number | null>(null)
   const days = value?.apps?.at(0)?.days
   if (days === undefined) return null
   const since = monthBefore(resetsAt)
@@ -135,8 +133,6 @@ function LastDays({ path, resetsAt }: { path: string; resetsAt: string }): JSX.E
           times={[...labels, 'today']}
           nameOf={(cell) => day(days[cell].day)}
           format={count}
-          at={at}
-          onAt={setAt}
           paleBefore={days.filter((one) => Date.parse(one.day) < since).length}
         />
       </div>
@@ -160,11 +156,10 @@ function monthBefore(resetsAt: string): number {
 }
 
 function CausesOf({ app }: { app: string | null }): JSX.Element {
-  const { nowMs, portal } = useLive()
-  const { value } = useAsk<Refusals>(urlTo('/api/refusals', { app, limit: '1' }), AGAIN_EVERY_MS)
-  const since = sinceText(value, nowMs)
-  const title = portal === null ? `Refused ${since}` : 'What to change'
-  return <MostFrequent title={title} groups={value?.groups ?? []} since={since} app={app} isNarrow />
+  const { portal } = useLive()
+  const causes = useCauses({ app }, AGAIN_EVERY_MS)
+  const title = portal === null ? `Refused ${causes.since}` : 'What to change'
+  return <MostFrequent title={title} causes={causes} app={app} isNarrow />
 }
 
 function EventsOf({ app }: { app: string | null }): JSX.Element {

@@ -2,7 +2,7 @@
 // tones of the style sheet, so that both colour schemes are the same drawing.
 
 import type { JSX } from 'preact'
-import { useId } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import { short } from '../format.ts'
 import { vars } from './ui.tsx'
 
@@ -14,6 +14,8 @@ export interface Series {
   readonly cells: readonly (number | null)[]
 }
 
+export type Pointer = readonly [at: number | null, onAt: (cell: number | null) => void]
+
 export interface PlotProps {
   readonly label: string
   readonly kind: 'areas' | 'lines' | 'bars'
@@ -22,9 +24,8 @@ export interface PlotProps {
   readonly times: readonly string[]
   readonly nameOf: (cell: number) => string
   readonly format: (value: number) => string
-  /** The cell under the pointer, which plots beside each other share. */
-  readonly at: number | null
-  readonly onAt: (cell: number | null) => void
+  /** The cell under the pointer, where plots beside each other share it. */
+  readonly pointer?: Pointer
   readonly height?: number
   /** Cells before this one are of another time. */
   readonly paleBefore?: number
@@ -45,7 +46,9 @@ export function roundUp(value: number): number {
 }
 
 export function Plot(props: PlotProps): JSX.Element {
-  const { label, kind, series, times, format, at, onAt, height = 168 } = props
+  const { label, kind, series, times, format, height = 168 } = props
+  const own = useState<number | null>(null)
+  const [at, onAt] = props.pointer ?? own
   const length = series[0]?.cells.length ?? 0
   const heights = Array.from({ length }, (_, cell) => {
     const values = series.map(({ cells }) => cells[cell] ?? 0)

@@ -56,11 +56,16 @@ export function Shell({ views, path, name, onLeave, children }: ShellProps): JSX
         </button>
         <nav aria-label="Pages">
           {views.map(({ path: view, name: label, icon }) => (
-            <NavLink key={view} href={view} isHere={view === path || (view === '/apps' && path === '/app')}>
+            <a
+              key={view}
+              class="button bare"
+              href={view}
+              aria-current={view === path || (view === '/apps' && path === '/app') ? 'page' : undefined}
+            >
               <Icon name={icon} />
               <span class="word">{label}</span>
               {view === '/refused' && <RefusedRate live={live} />}
-            </NavLink>
+            </a>
           ))}
         </nav>
         <Foot live={live} onLeave={onLeave} />
@@ -79,14 +84,6 @@ export function Shell({ views, path, name, onLeave, children }: ShellProps): JSX
       {above === 'find' && <Palette views={views} onClose={() => setAbove(null)} />}
       {above === 'keys' && <KeyHelp views={views} onClose={() => setAbove(null)} />}
     </div>
-  )
-}
-
-function NavLink({ href, isHere, children }: { href: string; isHere: boolean; children: ComponentChildren }) {
-  return (
-    <a class="button bare" href={href} aria-current={isHere ? 'page' : undefined}>
-      {children}
-    </a>
   )
 }
 

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { meaningOf, statusOf, type Tone, toneOf } from '../codes.ts'
 import { age, exactly, hashOf, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
+import { urlTo } from '../route.ts'
 import { Icon, type IconName } from './icons.tsx'
 
 const HUES = 12
@@ -85,24 +86,15 @@ export function hueOf(id: string): number {
   return hashOf(id) % HUES
 }
 
-/** A stable dot and the name; with `href` a link. */
-export function AppName({ id, href }: { id: string | null; href?: string | undefined }): JSX.Element {
+/** A stable dot and the name; as a link it leads to the page of the app. */
+export function AppName({ id, isLink = false }: { id: string | null; isLink?: boolean }): JSX.Element {
   if (id === null) return <span class="dim cut">no known app</span>
-  const content = (
-    <>
+  const Tag = isLink ? 'a' : 'span'
+  return (
+    <Tag class="app" style={vars({ hue: hueOf(id) })} {...(isLink && { href: urlTo('/app', { id }) })}>
       <span class="dot" aria-hidden="true" />
       <span class="cut">{id}</span>
-    </>
-  )
-  const style = vars({ hue: hueOf(id) })
-  return href === undefined ? (
-    <span class="app" style={style}>
-      {content}
-    </span>
-  ) : (
-    <a class="app" style={style} href={href}>
-      {content}
-    </a>
+    </Tag>
   )
 }
 

@@ -1,12 +1,18 @@
 // Text tables for terminals.
 
+import { formatCount } from '../lib/format.ts'
 import { escapedJson, printable } from '../lib/printable.ts'
 import { print, type Shell } from './shell.ts'
 
-export { formatBytes, formatCount, formatSpan } from '../lib/format.ts'
-export { printable }
+export { formatBytes, formatSpan } from '../lib/format.ts'
+export { formatCount, printable }
 
 const GAP = '  '
+
+/** For example 1 event, 1,234 events. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`
+}
 
 /** One line per row, columns as wide as their widest cell, and no trailing white space. Each cell is printable. */
 export function formatTable(given: readonly (readonly string[])[]): string {

@@ -2,10 +2,9 @@
 
 import { type AppShare, type Problem, type Progress, Verification } from '../inspect/verify/verification.ts'
 import { type VerifyOptions, verifySpool } from '../inspect/verify/verify-journal.ts'
-import { formatBytes, formatCount } from '../lib/format.ts'
 import { journalDirectory } from '../queue/journal/segments.ts'
 import { EXIT, paint, print, type Shell, say, showProgress, untilInterrupted } from './shell.ts'
-import { jsonFor, printable } from './table.ts'
+import { counted, formatBytes, formatCount, jsonFor, printable } from './table.ts'
 
 const BAR_MS = 200
 const BAR_WIDTH = 30
@@ -75,10 +74,6 @@ function problemText({ where, at, detail, apps }: Problem): string {
   const place = at === null ? where : `${where} at ${at}`
   const whose = apps.length === 0 ? '' : `\n    whose: ${apps.map(shareText).join(', ')}`
   return `${printable(`  ${place}: ${detail}`)}${whose}\n`
-}
-
-function counted(count: number, one: string, many = `${one}s`): string {
-  return `${formatCount(count)} ${count === 1 ? one : many}`
 }
 
 function shareText({ appId, batches, events }: AppShare): string {

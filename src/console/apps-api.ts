@@ -124,7 +124,7 @@ export class AppsApi {
   }
 
   async #remove(asked: Asked): Promise<Answer> {
-    return await this.#edits.edit(asked, (present) => (present === undefined ? new Refusal(NOT_THERE) : null))
+    return await this.#change(asked, undefined, () => null)
   }
 
   async #rotate(asked: Asked): Promise<Answer> {
@@ -135,16 +135,11 @@ export class AppsApi {
     if (overlapMs === null) return problem('bad_request', 'overlap: must be such as 30d or 12h, at most 3650d, or 0')
     const key = freshKey(appId)
     let olderValidUntil: string | null = null
-    const answer = await this.#edits.edit(
-      asked,
-      (present) => {
-        if (present === undefined) return new Refusal(NOT_THERE)
-        const result = rotated(present, { key, overlapMs, nowMs: this.#options.nowMs() })
-        olderValidUntil = result.olderValidUntil
-        return result.record
-      },
-      { what: 'given a new key' },
-    )
+    const answer = await this.#change(asked, 'given a new key', (present) => {
+      const result = rotated(present, { key, overlapMs, nowMs: this.#options.nowMs() })
+      olderValidUntil = result.olderValidUntil
+      return result.record
+    })
     return answer.status === 200 ? jsonAnswer({ app_key: key, older_valid_until: olderValidUntil }) : answer
   }
 
@@ -171,33 +166,29 @@ export class AppsApi {
     if (isEnding && !lifetimeMs) return problem('bad_request', 'expires: must be such as 90d or 12h, at most 3650d')
     const endsAtMs = lifetimeMs === null ? null : this.#options.nowMs() + lifetimeMs
     let made: object = {}
-    const answer = await this.#edits.edit(
-      asked,
-      (present) => {
-        if (present === undefined) return new Refusal(NOT_THERE)
-        const result = withReadKey(present, { name, endsAtMs })
-        if (result === 'name taken') return new Refusal(problem('key_exists', 'the app has a read key of this name'))
-        if (typeof result === 'string') return new Refusal(problem('key_exists', 'the app has 8 read keys already'))
-        made = { key: result.key, ...shownReadKey(result.made) }
-        return result.record
-      },
-      { what: 'given a read key' },
-    )
+    const answer = await this.#change(asked, 'given a read key', (present) => {
+      const result = withReadKey(present, { name, endsAtMs })
+      if (result === 'name taken') return new Refusal(problem('key_exists', 'the app has a read key of this name'))
+      if (typeof result === 'string') return new Refusal(problem('key_exists', 'the app has 8 read keys already'))
+      made = { key: result.key, ...shownReadKey(result.made) }
+      return result.record
+    })
     return answer.status === 200 ? { ...jsonAnswer(made), status: 201 } : answer
   }
 
   async #revoke(asked: Asked): Promise<Answer> {
     const { name } = asked
-    const answer = await this.#edits.edit(
-      asked,
-      (present) => {
-        if (present === undefined) return new Refusal(NOT_THERE)
-        const changed = withoutReadKey(present, name)
-        return typeof changed === 'string' ? new Refusal(problem('no_such_key')) : changed
-      },
-      { what: `freed of its read key ${name}` },
-    )
+    const answer = await this.#change(asked, `freed of its read key ${name}`, (present) => {
+      const changed = withoutReadKey(present, name)
+      return typeof changed === 'string' ? new Refusal(problem('no_such_key')) : changed
+    })
     return answer.status === 200 ? NO_CONTENT : answer
+  }
+
+  /** Of an app that there is. */
+  #change(asked: Asked, what: string | undefined, change: (present: AppRecord) => ReturnType<Change>): Promise<Answer> {
+    const known: Change = (present) => (present === undefined ? new Refusal(NOT_THERE) : change(present))
+    return this.#edits.edit(asked, known, what === undefined ? {} : { what })
   }
 
   async #find(appId: string): Promise<AppRecord | undefined> {

@@ -1,14 +1,31 @@
 // How the actions of `sluice apps` reach the records, each edit checking all of them; and the times that they take, such as 30d,
 // 12h or 0.
 
-import { checked, type Draft } from '../../records/app-draft.ts'
+import { changeOne, checked, type Draft } from '../../records/app-draft.ts'
 import { spanMsOf } from '../../records/app-keys.ts'
 import { type AppRecords, withAppRecords } from '../../records/app-records.ts'
 import { readConfig } from '../../settings/config.ts'
-import { type Shell, UsageError } from '../shell.ts'
+import { type Shell, say, UsageError } from '../shell.ts'
 
 export async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
   await withRecords(shell, (stored) => stored.edit((records) => checked(change(records), records)))
+}
+
+/** `change` returns the record as it is to be, and the sentence that says what was done. */
+export async function editOne(
+  shell: Shell,
+  appId: string,
+  change: (record: Draft) => readonly [record: Draft, done: string],
+): Promise<void> {
+  let sentence = ''
+  await edit(shell, (records) =>
+    changeOne(records, appId, (record) => {
+      const [changed, done] = change(record)
+      sentence = done
+      return changed
+    }),
+  )
+  await say(shell, sentence)
 }
 
 export function withRecords<T>(shell: Shell, use: (stored: AppRecords) => Promise<T>): Promise<T> {

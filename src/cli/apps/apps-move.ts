@@ -9,7 +9,7 @@ import { checked } from '../../records/app-draft.ts'
 import type { AppRecords } from '../../records/app-records.ts'
 import { repeatedMembers } from '../../records/repeated-members.ts'
 import { EXIT, print, type Shell, say } from '../shell.ts'
-import { answer, formatCount } from '../table.ts'
+import { answer, counted } from '../table.ts'
 
 const MAX_IDS_NAMED = 20
 
@@ -20,7 +20,7 @@ export async function exportApps(stored: AppRecords, file: string, shell: Shell)
   if (file === '-') await answer(shell, true, { apps: records }, String)
   else {
     orStartError(() => writeAppRecords(file, records))
-    await say(shell, `wrote ${formatCount(records.length)} app record${records.length === 1 ? '' : 's'} to ${file}\n`)
+    await say(shell, `wrote ${counted(records.length, 'app record')} to ${file}\n`)
   }
   return complaints.length === 0 ? EXIT.ok : EXIT.failed
 }

@@ -2,11 +2,11 @@
 
 import { READ_KEY_NAME } from '../../apps/record-members.ts'
 import { StartError } from '../../lib/errors.ts'
-import { changeOne, noSuchApp } from '../../records/app-draft.ts'
+import { noSuchApp } from '../../records/app-draft.ts'
 import { readKeysOf, shownReadKey, withoutReadKey, withReadKey } from '../../records/app-keys.ts'
-import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
+import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
 import { answer, formatTable } from '../table.ts'
-import { edit, lifetimeOf, withRecords } from './apps-edit.ts'
+import { editOne, lifetimeOf, withRecords } from './apps-edit.ts'
 import { readKeyProblemText, readKeyText, revokedText } from './apps-text.ts'
 
 export async function makeReadKey(args: readonly string[], shell: Shell): Promise<number> {
@@ -18,17 +18,13 @@ export async function makeReadKey(args: readonly string[], shell: Shell): Promis
     throw new UsageError('--name: must be 1 to 64 letters, digits, _ or -')
   const endsAtMs = expires === undefined ? null : shell.clock() + lifetimeOf(expires)
   const appId = positionals[0]
-  let [sentence, key] = ['', '']
-  await edit(shell, (records) =>
-    changeOne(records, appId, (record) => {
-      const result = withReadKey(record, { name, endsAtMs })
-      if (typeof result === 'string') throw new StartError(readKeyProblemText(appId, result, name ?? ''))
-      sentence = readKeyText(appId, result.made)
-      key = result.key
-      return result.record
-    }),
-  )
-  await say(shell, sentence)
+  let key = ''
+  await editOne(shell, appId, (record) => {
+    const result = withReadKey(record, { name, endsAtMs })
+    if (typeof result === 'string') throw new StartError(readKeyProblemText(appId, result, name ?? ''))
+    key = result.key
+    return [result.record, readKeyText(appId, result.made)]
+  })
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }
@@ -47,13 +43,10 @@ export async function listReadKeys(args: readonly string[], shell: Shell): Promi
 export async function revokeReadKey(args: readonly string[], shell: Shell): Promise<number> {
   const { positionals } = readFlags(args, {}, ['APP_ID', 'NAME'])
   const [appId, name] = positionals
-  await edit(shell, (records) =>
-    changeOne(records, appId, (record) => {
-      const changed = withoutReadKey(record, name)
-      if (typeof changed === 'string') throw new StartError(readKeyProblemText(appId, changed, name))
-      return changed
-    }),
-  )
-  await say(shell, revokedText(appId, name))
+  await editOne(shell, appId, (record) => {
+    const changed = withoutReadKey(record, name)
+    if (typeof changed === 'string') throw new StartError(readKeyProblemText(appId, changed, name))
+    return [changed, revokedText(appId, name)]
+  })
   return EXIT.ok
 }

@@ -7,7 +7,7 @@ import type { ReadKeyRecord } from '../../apps/app-record.ts'
 import { MIN_NODE_BYTES } from '../../contract/bounds.ts'
 import type { Draft } from '../../records/app-draft.ts'
 import type { ReadKeyProblem, RotationResult } from '../../records/app-keys.ts'
-import { formatCount } from '../table.ts'
+import { counted, formatCount } from '../table.ts'
 import { monthText } from '../windows.ts'
 
 /** Keys have sentences of their own. */
@@ -64,8 +64,7 @@ export function readKeyProblemText(appId: string, problem: ReadKeyProblem, name:
 }
 
 export function adoptedText(count: number): string {
-  const records = `${formatCount(count)} app record${count === 1 ? '' : 's'}`
-  return `the bucket SLUICE_APPS is adopted with ${records}: every node takes it up within seconds\n`
+  return `the bucket SLUICE_APPS is adopted with ${counted(count, 'app record')}: every node takes it up within seconds\n`
 }
 
 function kindText({ plan, subscription }: Draft): string {

@@ -5,14 +5,14 @@ import type { AppRecord } from '../../apps/app-record.ts'
 import { PLANS } from '../../apps/plans.ts'
 import { StartError } from '../../lib/errors.ts'
 import { didYouMean } from '../../lib/near.ts'
-import { changeOne, type Draft, noSuchApp, withMembers } from '../../records/app-draft.ts'
+import { type Draft, noSuchApp, withMembers } from '../../records/app-draft.ts'
 import { freshKey, rotated, shownReadKey } from '../../records/app-keys.ts'
 import type { AppRecords } from '../../records/app-records.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, isConfirmed, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
 import { answer, formatCount, formatTable } from '../table.ts'
 import { monthText } from '../windows.ts'
-import { edit, overlapOf, withRecords } from './apps-edit.ts'
+import { edit, editOne, overlapOf, withRecords } from './apps-edit.ts'
 import { exportApps, importApps } from './apps-move.ts'
 import { listReadKeys, makeReadKey, revokeReadKey } from './apps-read-keys.ts'
 import { addedText, adoptedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
@@ -143,15 +143,10 @@ async function add(args: readonly string[], shell: Shell): Promise<number> {
 async function set(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags, positionals } = readFlags(args, MEMBER_FLAGS, ['APP_ID'])
   if (Object.keys(flags).length === 0) throw new UsageError('nothing to set')
-  let sentence = ''
-  await edit(shell, (records) =>
-    changeOne(records, positionals[0], (record) => {
-      const changed = withMembers(record, flags)
-      sentence = changedText(record, changed)
-      return changed
-    }),
-  )
-  await say(shell, sentence)
+  await editOne(shell, positionals[0], (record) => {
+    const changed = withMembers(record, flags)
+    return [changed, changedText(record, changed)]
+  })
   return EXIT.ok
 }
 
@@ -186,15 +181,10 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
   const appId = positionals[0]
   const key = freshKey(appId)
   const nowMs = shell.clock()
-  let sentence = ''
-  await edit(shell, (records) =>
-    changeOne(records, appId, (record) => {
-      const { record: changed, ...rotation } = rotated(record, { key, overlapMs, nowMs })
-      sentence = rotatedText(appId, rotation)
-      return changed
-    }),
-  )
-  await say(shell, sentence)
+  await editOne(shell, appId, (record) => {
+    const { record: changed, ...rotation } = rotated(record, { key, overlapMs, nowMs })
+    return [changed, rotatedText(appId, rotation)]
+  })
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }

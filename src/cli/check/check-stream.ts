@@ -3,7 +3,7 @@
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { isSpent, type StorageLimit } from '../../queue/stream/storage-limit.ts'
 import { PURGE_ADVICE, type StreamFacts } from '../../queue/stream/stream.ts'
-import { formatBytes, formatCount, formatSpan } from '../table.ts'
+import { counted, formatBytes, formatCount, formatSpan } from '../table.ts'
 import { type Finding, finding, findingWith, NEARLY_FULL_SHARE } from './finding.ts'
 
 export interface StreamWish {
@@ -48,11 +48,11 @@ function factTexts(facts: StreamFacts, { replicas, nowMs }: StreamWish): string[
   const ofBytes = maxBytes === null ? '' : ` of at most ${formatBytes(maxBytes)}`
   const reaching = oldestAtMs === null ? [] : [`reaching back ${formatSpan(Math.max(0, nowMs - oldestAtMs))}`]
   return [
-    `${countOf(messages, 'message')}${ofMessages}`,
+    `${counted(messages, 'message')}${ofMessages}`,
     `${formatBytes(bytes)}${ofBytes}`,
     ...reaching,
     keepMs === null ? 'kept whatever their age' : `kept ${formatSpan(keepMs)}`,
-    `${countOf(facts.replicas, 'replica')}${facts.replicas < replicas ? ` (SLUICE_STREAM_REPLICAS: ${replicas})` : ''}`,
+    `${counted(facts.replicas, 'replica')}${facts.replicas < replicas ? ` (SLUICE_STREAM_REPLICAS: ${replicas})` : ''}`,
   ]
 }
 
@@ -61,8 +61,4 @@ function isNearlyFull({ bytes, maxBytes, messages, maxMessages, discardsOld }: S
   if (discardsOld) return false
   const isPast = (used: number, max: number | null): boolean => max !== null && used >= NEARLY_FULL_SHARE * max
   return isPast(bytes, maxBytes) || isPast(messages, maxMessages)
-}
-
-function countOf(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -7,7 +7,6 @@ import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
 import { findInQueue } from '../../inspect/find/find-in-queue.ts'
 import { findingJson, noteDamage, timeText } from '../../inspect/find/finding-json.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
-import { formatCount, formatSpan } from '../../lib/format.ts'
 import { describeFault } from '../../nats/connection.ts'
 import {
   type Finding,
@@ -25,7 +24,7 @@ import { type Config, readConfig } from '../../settings/config.ts'
 import { askForList } from '../admin-api.ts'
 import { eventLines, readParts } from '../record-lines.ts'
 import { EXIT, paint, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
-import { formatTable, jsonFor, printable } from '../table.ts'
+import { counted, formatCount, formatSpan, formatTable, jsonFor, printable } from '../table.ts'
 
 const PROGRESS_MS = 1000
 /** How long an interrupted command waits for the queue. */
@@ -166,7 +165,7 @@ export function formatFinding(finding: Finding, question: Question, format: Form
 function formatFound({ record, place, consumers }: Found, { config, shell }: Format): string {
   const { batchId, appId, receivedAt, sdkVersion, trace, events } = record
   const details = [
-    `${formatCount(events)} ${events === 1 ? 'event' : 'events'}`,
+    counted(events, 'event'),
     ...(sdkVersion === null ? [] : [`sdk_version ${printable(JSON.stringify(sdkVersion))}`]),
     ...(trace === null ? [] : [`trace ${printable(JSON.stringify(trace))}`]),
   ]

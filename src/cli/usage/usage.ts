@@ -24,7 +24,7 @@ import { type Config, readConfig } from '../../settings/config.ts'
 import { askForList } from '../admin-api.ts'
 import { EXIT, readFlags, type Shell, say, UsageError } from '../shell.ts'
 import { type Stores, withStores } from '../stores/usage-stores.ts'
-import { answer, formatBytes, formatCount, formatTable } from '../table.ts'
+import { answer, counted, formatBytes, formatCount, formatTable } from '../table.ts'
 import { percentText, toleranceText, usedTexts, windowsTable } from '../windows.ts'
 
 const DEFAULT_TOP = 20
@@ -197,7 +197,7 @@ export function formatReport({ apps, totalApps, readAtMs }: UsageReport, seenOf:
   })
   const head = ['app', 'plan', 'nearest', 'minute', 'day', 'month', ...COUNTED_HEADS]
   if (isSpooled) head.push('spooled')
-  const which = `${formatCount(apps.length)} of ${formatCount(totalApps)} app${totalApps === 1 ? '' : 's'}, the nearest to a limit first`
+  const which = `${formatCount(apps.length)} of ${counted(totalApps, 'app')}, the nearest to a limit first`
   return `${formatTable([head, ...rows])}
 ${which}. Read at ${new Date(readAtMs).toISOString()}.
 ${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? ''}`
@@ -206,10 +206,7 @@ ${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? 
 /** One app, with what is left and until when. */
 export function formatApp({ app, usage }: AppUsage, seenOf: SeenOf): string {
   const { last_hour: lastHour, stored_bytes: bytes } = seenOf(app.appId)
-  const accepted =
-    lastHour === null
-      ? UNKNOWN
-      : `${formatCount(lastHour.accepted_events)} ${lastHour.accepted_events === 1 ? 'event' : 'events'}`
+  const accepted = lastHour === null ? UNKNOWN : counted(lastHour.accepted_events, 'event')
   const tolerance = toleranceText(app.plan)
   const about = [
     ['accepted in the last hour', accepted],
@@ -230,7 +227,7 @@ ${formatTable(about)}${tolerance === '' ? '' : `\n${tolerance}`}`
 }
 
 function spooledText({ events, ofGoneNodes }: NonNullable<AppUsage['usage']['spooled']>): string {
-  const all = `${formatCount(events)} ${events === 1 ? 'event' : 'events'}, not in the stream yet or not audited`
+  const all = `${counted(events, 'event')}, not in the stream yet or not audited`
   if (ofGoneNodes === 0) return all
   return `${all}; ${formatCount(ofGoneNodes)} of nodes that are gone, which count once they are sent (sluice spool drain)`
 }

@@ -83,14 +83,9 @@ export function readTotals(metrics: CountedMetrics, gauges: KeptGauges, atMs: nu
 }
 
 /** What happened between two readings. */
-export interface Difference {
+export interface Difference
+  extends Pick<Totals, 'requests' | 'taken' | 'accepted' | 'replays' | 'refused' | 'overloaded'> {
   readonly seconds: number
-  readonly requests: number
-  readonly taken: number
-  readonly accepted: number
-  readonly replays: number
-  readonly refused: Readonly<Record<string, number>>
-  readonly overloaded: Readonly<Record<string, number>>
   readonly buckets: readonly number[]
   /** null: none was made. */
   readonly redisCallSeconds: number | null

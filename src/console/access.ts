@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { isLoopback } from '../lib/loopback.ts'
-import { bearerIn, cookiesIn, hostNameOf, isCrossSite, isOwnOrigin } from './headers.ts'
+import { bearerIn, cookiesIn, hostNameOf, isCrossSite, isOriginOf } from './headers.ts'
 import { type EndedSessions, newSession, SESSION_SECONDS } from './sessions.ts'
 import { Tries } from './tries.ts'
 
@@ -66,7 +66,10 @@ export class Access<Who extends object> {
 
   /** Whether another page of the web asks; `mayLead`: it may lead here. */
   isForeign(headers: IncomingHttpHeaders, mayLead = false): boolean {
-    return (!mayLead && isCrossSite(headers)) || !isOwnOrigin(headers, this.#options.origin)
+    const { origin, host = '' } = headers
+    // Without an Origin it may be a script, or a page that is navigated to.
+    const isOwn = origin === undefined || isOriginOf(origin, host, this.#options.origin)
+    return !isOwn || (!mayLead && isCrossSite(headers))
   }
 
   /** `address`: that of the client, to slow what is wrong by. What is right is known also meanwhile. */

@@ -4,10 +4,8 @@ import { CODES, REASONS } from '../contract/codes.ts'
 import {
   type AdminRequest,
   type AdminRoutes,
-  type Answer,
   jsonAnswer,
   jsonTextAnswer,
-  methodProblem,
   problem,
   type Reply,
 } from '../http/admin-routes.ts'
@@ -15,7 +13,7 @@ import type { Inspection } from '../inspect/inspection.ts'
 import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { AppsApi } from './apps-api.ts'
-import { ConsoleAccess, type ConsoleAccessOptions, type Denial, denialOf } from './console-access.ts'
+import { ConsoleAccess, type ConsoleAccessOptions, denialOf } from './console-access.ts'
 import { type Pages, VIEWS } from './pages.ts'
 import { handlerOf, type Methods, noContent, routesOf, SESSION_PATH, tokenIn } from './routes.ts'
 import { Watchers } from './watchers.ts'
@@ -80,7 +78,9 @@ export class Console implements AdminRoutes {
     const screened = this.#access.screen(headers)
     if (screened === 'foreign_host') return problem(screened)
     const page = pages.answer(request)
-    if (page !== null) return pageAnswer(request, page, screened)
+    // The plain list of what this port has stays where there is no console.
+    if (page !== null && screened === 'console_off' && path === VIEWS[0]) return null
+    if (page !== null) return screened === null ? page : problem(screened)
     if (!path.startsWith('/api/')) return null
     const refusal = path === SESSION_PATH ? screened : this.#access.check(headers, address)
     if (refusal !== null) return problem(refusal)
@@ -129,11 +129,4 @@ export class Console implements AdminRoutes {
   stop(): void {
     this.#watchers.stop()
   }
-}
-
-function pageAnswer({ method, path }: AdminRequest, page: Answer, refusal: Denial): Answer | null {
-  // The plain list of what this port has stays where there is no console.
-  if (refusal === 'console_off' && path === VIEWS[0]) return null
-  if (refusal !== null) return problem(refusal)
-  return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
 }

@@ -31,12 +31,7 @@ export function hostNameOf(header: string): string | null {
   return found === null ? null : (found[1] ?? found[2]).toLowerCase()
 }
 
-/** Without an Origin it may be a script, or a page that is navigated to. `own`: the public address; null: there is none. */
-export function isOwnOrigin({ origin, host = '' }: IncomingHttpHeaders, own: string | null): boolean {
-  return origin === undefined || isOriginOf(origin, host, own)
-}
-
-/** Whether a page of this very address asks. */
+/** Whether a page of this very address asks. `own`: the public address; null: there is none. */
 export function isOriginOf(origin: string, host: string, own: string | null): boolean {
   if (origin === own) return true
   return /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2).toLowerCase() === host.toLowerCase()

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { type AdminRequest, type Answer, answered } from '../http/admin-routes.ts'
+import { type AdminRequest, type Answer, answered, methodProblem } from '../http/admin-routes.ts'
 
 /** Where the build puts them, seen from src/ and from dist/. */
 export const BUILT_PAGES = fileURLToPath(new URL('../../dist/console/', import.meta.url))
@@ -54,9 +54,10 @@ export class Pages {
   }
 
   /** null: this is no path of a page. */
-  answer({ path, headers }: Pick<AdminRequest, 'path' | 'headers'>, views = VIEWS): Answer | null {
+  answer({ method, path, headers }: Pick<AdminRequest, 'method' | 'path' | 'headers'>, views = VIEWS): Answer | null {
     const isView = views.includes(path)
     if (!isView && !path.startsWith(ASSETS_PATH)) return null
+    if (method !== 'GET' && method !== 'HEAD') return methodProblem(['GET'])
     const file = this.#files.get(isView ? '/' : path)
     if (file !== undefined) return fileAnswer(file, headers)
     const message = isView

@@ -10,7 +10,6 @@ import {
   answered,
   jsonAnswer,
   jsonTextAnswer,
-  methodProblem,
   portalProblem,
   type Reply,
 } from '../http/admin-routes.ts'
@@ -26,12 +25,6 @@ import { MAX_PORTAL_STREAMS, PortalBounds } from './portal-bounds.ts'
 import { type Reader, ReadKeys } from './readers.ts'
 import { type Asked, handlerOf, type Methods, noContent, routesOf, SESSION_PATH, tokenIn } from './routes.ts'
 import { Watchers } from './watchers.ts'
-
-/** Beyond the budget of reading. */
-interface InquiryRefusal {
-  readonly message: string
-  readonly retry_after_seconds: number
-}
 
 /** One that was revoked or has ended gets the same answer. */
 const KEY_UNKNOWN = 'this read key is not known, or not yet: a new one holds within a second or so'
@@ -90,8 +83,10 @@ export class Portal {
       },
       isStillOpen: (asked) => this.#isStillOpen(asked),
     })
+    const signOut = ({ request: { headers } }: Asked<Reader>): Answer =>
+      noContent({ 'Set-Cookie': this.#access.signOut(headers) })
     const own = new Map<string, Methods<Reader>>([
-      [SESSION_PATH, { GET: (asked) => this.#session(asked), DELETE: ({ request }) => this.#signOut(request) }],
+      [SESSION_PATH, { GET: (asked) => this.#session(asked), DELETE: signOut }],
       ['/api/usage', { GET: (asked) => this.#usage(asked) }],
     ])
     this.#methods = (path) => own.get(path) ?? shared(path)
@@ -111,10 +106,8 @@ export class Portal {
     const { path, headers, method } = request
     if (!this.#access.isOwnHost(headers)) return portalProblem('foreign_host')
     const page = this.#options.pages.answer(request, PORTAL_VIEWS)
-    if (page !== null) {
-      if (this.#access.isForeign(headers) && path.startsWith('/assets/')) return portalProblem('foreign_origin')
-      return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
-    }
+    if (page !== null)
+      return this.#access.isForeign(headers) && path.startsWith('/assets/') ? portalProblem('foreign_origin') : page
     const methods = this.#methods(path)
     if (methods === undefined) return portalProblem('not_found')
     const address = clientAddress(request.address, headers['x-forwarded-for']?.toString(), this.#options.trustedProxies)
@@ -155,10 +148,6 @@ export class Portal {
     return noContent({ 'Set-Cookie': opened.cookie })
   }
 
-  #signOut({ headers }: AdminRequest): Answer {
-    return noContent({ 'Set-Cookie': this.#access.signOut(headers) })
-  }
-
   async #session({ who: { app, key } }: Asked<Reader>): Promise<Answer> {
     const session: PortalSession = {
       app: { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
@@ -190,8 +179,9 @@ export class Portal {
   /** What went wrong inside is not said. */
   async #answerOf({ status, json }: Told): Promise<Answer> {
     if (status === 429) {
-      const { message, retry_after_seconds: seconds } = JSON.parse(json) as InquiryRefusal
-      return beyond('too_many_searches', seconds, message)
+      // Beyond the budget of reading.
+      const refusal = JSON.parse(json) as { readonly message: string; readonly retry_after_seconds: number }
+      return beyond('too_many_searches', refusal.retry_after_seconds, refusal.message)
     }
     if (status < 500) return jsonTextAnswer({ status, json })
     if (status === 500) return portalProblem('internal_error')

@@ -143,12 +143,9 @@ function hasRoom({ limit, remaining }: WindowView, bytes: number): boolean {
   return remaining === limit || bytes <= remaining
 }
 
-export function windowsOf(usage: Usage) {
-  return (['minute', 'day', 'month'] as const).map((name) => {
-    const { limit, used, endsAtMs } = usage[name]
-    const remaining = limit === null ? null : Math.max(0, limit - used)
-    return { name, limit, used, remaining, ends_at: new Date(endsAtMs).toISOString() }
-  })
+function windowJson({ limit, used, endsAtMs }: Usage['day']) {
+  const remaining = limit === null ? null : Math.max(0, limit - used)
+  return { limit, used, remaining, ends_at: new Date(endsAtMs).toISOString() }
 }
 
 export function violationText({ path, message }: Violation): string {
@@ -173,15 +170,12 @@ export function toJson({ app, usage, bytes, ...explanation }: Explanation) {
 }
 
 /** The month's limit is the enforced one, so its tolerance is given beside it. */
-export function limitsOf({ plan }: App, usage: Usage, bytes: WindowView | null = null): object {
-  const windows = windowsOf(usage).map(({ name, ...window }) => [name, window] as const)
-  const { month, ...others } = Object.fromEntries(windows)
-  const ends_at = new Date(usage.minute.endsAtMs).toISOString()
+function limitsOf({ plan }: App, { minute, day, month }: Usage, bytes: WindowView | null): object {
+  const { endsAtMs } = minute
   return {
-    ...others,
-    month: { ...month, tolerance_percent: monthTolerancePercent(plan) },
-    ...(bytes === null
-      ? {}
-      : { bytes: { limit: bytes.limit, used: bytes.limit - bytes.remaining, remaining: bytes.remaining, ends_at } }),
+    minute: windowJson(minute),
+    day: windowJson(day),
+    month: { ...windowJson(month), tolerance_percent: monthTolerancePercent(plan) },
+    ...(bytes && { bytes: windowJson({ limit: bytes.limit, used: bytes.limit - bytes.remaining, endsAtMs }) }),
   }
 }

@@ -51,14 +51,9 @@ export function readJson(text: string): unknown {
 /** What an answer says that is an error. */
 export async function problemOf(response: Response): Promise<{ readonly why: string; readonly error: string }> {
   if (response.status === 401) dispatchEvent(new Event(LOCKED))
-  const body: unknown = await response.json().catch(() => null)
-  const member = (name: string): string => {
-    const found: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, name) : undefined
-    return typeof found === 'string' ? found : ''
-  }
-  const message = member('message')
-  const why = capital(message || `the node answered ${response.status}`) + (/[.?!]$/.test(message) ? '' : '.')
-  return { why, error: member('error') }
+  const { message, error } = Object(await response.json().catch(() => null)) as Readonly<Record<string, unknown>>
+  const said = typeof message === 'string' && message !== '' ? message : `the node answered ${response.status}`
+  return { why: capital(said) + (/[.?!]$/.test(said) ? '' : '.'), error: typeof error === 'string' ? error : '' }
 }
 
 export interface Asked<T> {

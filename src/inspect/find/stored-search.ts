@@ -5,6 +5,7 @@ import type { EventFilter } from '../../contract/admin/peers.ts'
 import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
 import { batchIdOf, isUuid } from '../../contract/ids.ts'
 import { readIds, readRecord, type StoredRecord } from '../../contract/record/record-members.ts'
+import type { Writable } from '../../lib/writable.ts'
 import { type Asked, readQuestion } from '../../queue/find/question.ts'
 import { fits, needlesOf } from '../live/event-filter.ts'
 import { eventsThatFit } from '../live/stored-events.ts'
@@ -29,27 +30,17 @@ type Look = (line: Buffer, head: { readonly batchId: string; readonly appId: str
 
 /** Where the queue cannot be read to its end, what `hasFound` is answered. */
 async function readBack(place: QueuePlace, untilMs: number, hasFound: () => boolean, look: Look): Promise<Searched> {
-  const progress: Progress = { backTo: null, skipped: 0 }
-  const searched = (complete: boolean): Searched => ({
-    searched_back_to: progress.backTo,
-    complete,
-    skipped: progress.skipped,
-  })
+  const searched: Writable<Searched> = { searched_back_to: null, complete: false, skipped: 0 }
   try {
-    return searched(await readEach(place, untilMs, look, progress))
+    searched.complete = await readEach(place, untilMs, look, searched)
   } catch (error) {
-    if (hasFound()) return searched(false)
-    throw error
+    if (!hasFound()) throw error
   }
-}
-
-interface Progress {
-  backTo: string | null
-  skipped: number
+  return searched
 }
 
 /** false: the time was over before. */
-async function readEach(place: QueuePlace, untilMs: number, look: Look, progress: Progress): Promise<boolean> {
+async function readEach(place: QueuePlace, untilMs: number, look: Look, found: Writable<Searched>): Promise<boolean> {
   let isNewest = true
   for await (const lines of newestRecords(place)) {
     for (const line of lines) {
@@ -57,10 +48,10 @@ async function readEach(place: QueuePlace, untilMs: number, look: Look, progress
       const isFound = head === null ? null : looked(line, head, look)
       if (line.length > 0) {
         // The newest one may just be written.
-        if (isFound === null && !isNewest) progress.skipped += 1
+        if (isFound === null && !isNewest) found.skipped += 1
         isNewest = false
       }
-      progress.backTo = head?.receivedAt ?? progress.backTo
+      found.searched_back_to = head?.receivedAt ?? found.searched_back_to
       if (isFound === true) return true
       if (performance.now() > untilMs) return false
     }

@@ -16,7 +16,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-const ask = (path: string, headers: IncomingHttpHeaders = {}) => new Pages(folder).answer({ path, headers })
+const ask = (path: string, headers: IncomingHttpHeaders = {}) =>
+  new Pages(folder).answer({ method: 'GET', path, headers })
 
 describe('the pages', () => {
   it('are one page for all views, which is asked for anew each time', () => {

@@ -8,9 +8,8 @@ import { UUID } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { go, urlTo, type View } from '../route.ts'
 import { AS_TYPED } from './controls.tsx'
-import { Dialog } from './dialog.tsx'
 import { Icon, type IconName } from './icons.tsx'
-import { List } from './ui.tsx'
+import { Dialog, List } from './ui.tsx'
 
 const LATELY = 'sluice-found'
 const MAX_LATELY = 5

@@ -7,11 +7,10 @@ import { useKeys } from '../keys.ts'
 import { type Live, perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, useLive } from '../live.tsx'
 import { go, urlTo, type View } from '../route.ts'
 import { tryNow } from '../stream.ts'
-import { Dialog } from './dialog.tsx'
 import { Icon, Mark } from './icons.tsx'
 import { Palette } from './palette.tsx'
 import { useRowKeys } from './rows.tsx'
-import { Button, Dot, hueOf, Note, vars } from './ui.tsx'
+import { Button, Dialog, Dot, hueOf, Note, vars } from './ui.tsx'
 
 const G_MS = 1500
 const THEMES = ['system', 'light', 'dark'] as const

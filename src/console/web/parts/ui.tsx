@@ -1,7 +1,7 @@
 // The primitives as components. Text is always set as text.
 
 import type { ButtonHTMLAttributes, ComponentChildren, CSSProperties, JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { meaningOf, statusOf, type Tone, toneOf } from '../codes.ts'
 import { age, exactly, hashOf, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
@@ -248,6 +248,32 @@ export function Problem({ why }: { why: string | null }): JSX.Element | null {
         <span class="grow">{why}</span>
       </Note>
     </div>
+  )
+}
+
+/** A dialog above the page while it is in the document; Escape closes it, and the focus goes back. */
+export function Dialog({
+  label,
+  onClose,
+  children,
+}: {
+  label: string
+  onClose: () => void
+  children: ComponentChildren
+}) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    return () => element?.close()
+  }, [])
+  const close = (event: MouseEvent): void => {
+    if (event.target === dialog.current) onClose()
+  }
+  return (
+    <dialog ref={dialog} class="card" aria-label={label} onClose={onClose} onClick={close}>
+      {children}
+    </dialog>
   )
 }
 

@@ -23,6 +23,7 @@ import {
 } from './app-bodies.ts'
 import { AppEdits, type AppEditsOptions, type Caller, type Change, NOT_THERE } from './app-edits.ts'
 import { daysAnswer } from './portal.ts'
+import type { Methods } from './routes.ts'
 
 const PATH = /^\/api\/apps\/([A-Za-z0-9_-]{1,64})(?:\/(rotate|usage|read-keys)(?:\/([A-Za-z0-9_-]{1,64}))?)?$/
 const DEFAULT_OVERLAP = '30d'
@@ -42,8 +43,6 @@ interface Asked {
 }
 
 type Handler = (asked: Asked) => Promise<Answer>
-export type AppMethods = Readonly<Record<string, (request: AdminRequest, caller: Caller) => Promise<Answer>>>
-
 export class AppsApi {
   readonly #options: AppsApiOptions
   readonly #table: Readonly<Record<string, Readonly<Record<string, Handler>>>>
@@ -65,20 +64,25 @@ export class AppsApi {
     }
   }
 
-  /** undefined: it is no path of an app. */
-  methods(path: string): AppMethods | undefined {
+  /** undefined: it is no path of an app. `callerOf`: who asks, or why that one may not. */
+  methods(
+    path: string,
+    callerOf: (request: AdminRequest, isReading: boolean) => Caller | Answer,
+  ): Methods<null> | undefined {
     const [, appId, part = '', name] = PATH.exec(path) ?? []
     const handlers = this.#table[name === undefined ? part : `${part}/`]
     if (appId === undefined || handlers === undefined) return undefined
-    const bound = Object.entries(handlers).map(([method, handler]) => [
+    const bound = Object.entries(handlers).map(([method, handler]): [string, Methods<null>[string]] => [
       method,
-      async (request: AdminRequest, caller: Caller) => {
+      async ({ request }) => {
+        const caller = callerOf(request, method === 'GET')
+        if ('status' in caller) return caller
         const fixed = method === 'GET' ? null : this.#options.whyFixed()
         if (fixed !== null) return problem('apps_in_file', fixed)
         return await handler({ request, appId, name: name ?? '', caller }).catch(unavailableOr)
       },
     ])
-    return Object.fromEntries(bound) as AppMethods
+    return Object.fromEntries(bound)
   }
 
   async #get({ appId, caller, request }: Asked): Promise<Answer> {

@@ -4,6 +4,7 @@ import { CODES, REASONS } from '../contract/codes.ts'
 import {
   type AdminRequest,
   type AdminRoutes,
+  type Answer,
   jsonAnswer,
   jsonTextAnswer,
   problem,
@@ -12,6 +13,7 @@ import {
 import type { Inspection } from '../inspect/inspection.ts'
 import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
 import type { Timers } from '../lib/timers.ts'
+import type { Caller } from './app-edits.ts'
 import type { AppsApi } from './apps-api.ts'
 import { ConsoleAccess, type ConsoleAccessOptions, denialOf } from './console-access.ts'
 import { type Pages, VIEWS } from './pages.ts'
@@ -37,7 +39,7 @@ export class Console implements AdminRoutes {
   readonly #methods: (path: string) => Methods<null> | undefined
 
   constructor(options: ConsoleOptions) {
-    const { inspection, timers } = options
+    const { appsApi, inspection, timers } = options
     this.#options = options
     const access = new ConsoleAccess(options.access)
     this.#access = access
@@ -59,7 +61,8 @@ export class Console implements AdminRoutes {
       [SESSION_PATH, this.#session()],
       ['/api/codes', { GET: () => jsonAnswer({ codes: CODES, reasons: REASONS }) }],
     ])
-    this.#methods = (path) => own.get(path) ?? shared(path) ?? this.#appMethods(path)
+    this.#methods = (path) =>
+      own.get(path) ?? shared(path) ?? appsApi.methods(path, (...asked) => this.#callerOf(...asked))
   }
 
   get isOn(): boolean {
@@ -108,22 +111,13 @@ export class Console implements AdminRoutes {
     }
   }
 
-  /** `/api/apps/ID` and what is below it. */
-  #appMethods(path: string): Methods<null> | undefined {
-    const methods = this.#options.appsApi.methods(path)
-    if (methods === undefined) return undefined
-    const guarded = Object.entries(methods).map(([method, answer]): [string, Methods<null>[string]] => [
-      method,
-      ({ request }) => {
-        const { headers, address } = request
-        const mayWrite = this.#access.mayWrite(headers)
-        if (method === 'GET') return answer(request, { mayWrite, by: '' })
-        const writer = this.#access.writer(headers)
-        if (writer === 'foreign_origin' || writer === 'read_only') return problem(writer)
-        return answer(request, { mayWrite, by: `${writer} from ${address}` })
-      },
-    ])
-    return Object.fromEntries(guarded)
+  /** For apps. */
+  #callerOf({ headers, address }: AdminRequest, isReading: boolean): Caller | Answer {
+    const mayWrite = this.#access.mayWrite(headers)
+    if (isReading) return { mayWrite, by: '' }
+    const writer = this.#access.writer(headers)
+    if (writer === 'foreign_origin' || writer === 'read_only') return problem(writer)
+    return { mayWrite, by: `${writer} from ${address}` }
   }
 
   stop(): void {

@@ -3,9 +3,7 @@
 import type { Live } from '../contract/admin/peers.ts'
 import { problemOf } from '../contract/admin/problems.ts'
 import type { Timers } from '../lib/timers.ts'
-import type { StoredBytes } from '../limits/stored-bytes.ts'
-import type { AcceptedCounts } from './activity/accepted-counts.ts'
-import { lastHourPiece } from './last-hour.ts'
+import { type CountedOfApps, lastHourPiece } from './last-hour.ts'
 import { type AllTaps, answerLive } from './live/taps.ts'
 import type { LocalNode } from './now/local-node.ts'
 import { rangeIn } from './query.ts'
@@ -14,11 +12,9 @@ import { type RefusalSource, readRefusalQuestion, refusalsPiece } from './refusa
 import { narrowed } from './scope.ts'
 import type { StoreAnswers } from './store-answers.ts'
 
-export interface OwnAnswersOptions {
+export interface OwnAnswersOptions extends CountedOfApps {
   readonly node: LocalNode
   readonly refusals: RefusalSource
-  readonly accepted: AcceptedCounts
-  readonly bytes: Pick<StoredBytes, 'read'>
   readonly taps: AllTaps
   readonly stores: StoreAnswers
   readonly timers: Pick<Timers, 'nowMs'>
@@ -36,7 +32,7 @@ export class OwnAnswers implements Own {
   }
 
   async answer(question: Question): Promise<Answer> {
-    const { node, refusals, accepted, bytes, taps, stores, timers } = this.#options
+    const { node, refusals, taps, stores, timers } = this.#options
     const { name, scope, query: text, body = Buffer.alloc(0) } = question
     const query = new URLSearchParams(text)
     if (name === 'now') return answerOf(node.report(rangeIn(query)))
@@ -48,7 +44,7 @@ export class OwnAnswers implements Own {
     }
     if (name === 'last hour') {
       const app = scope === 'all' ? null : scope.appId
-      return answerOf(await lastHourPiece(app, { accepted, refusals, bytes }, timers.nowMs()))
+      return answerOf(await lastHourPiece(app, this.#options, timers.nowMs()))
     }
     if (name === 'live') return answerOf(answerLive(node.name, taps, JSON.parse(body.toString()) as Live))
     return await stores.answer(name, question)

@@ -5,6 +5,7 @@ import type { Alert } from '../../contract/alert.ts'
 import type { Timers } from '../../lib/timers.ts'
 import type { OwnRefusal } from '../refusals/refusal.ts'
 import { fitsRefusal, shownRefusal } from '../refusals/refusal-view.ts'
+import type { Refusals } from '../refusals/refusals.ts'
 import { KINDS } from './live-list.ts'
 import { Taps } from './taps.ts'
 
@@ -44,17 +45,13 @@ function itemTaps<Filter extends { readonly portal?: true }, Item>(
 }
 
 /** What this process refuses. */
-export interface RefusalOutlet {
-  onRefused: ((refusal: OwnRefusal) => void) | null
-}
-
-export function refusalTaps(outlet: RefusalOutlet, { node, timers }: { node: string; timers: Timers }) {
+export function refusalTaps(refusals: Pick<Refusals, 'onRefused'>, { node, timers }: { node: string; timers: Timers }) {
   return itemTaps<RefusalFilter, OwnRefusal>({
     kind: 'refusals',
     fits: fitsRefusal,
     shown: (refusal) => JSON.stringify(shownRefusal(refusal, node)),
     onWatched: (offer) => {
-      outlet.onRefused = offer
+      refusals.onRefused = offer
     },
     timers,
   })

@@ -2,12 +2,19 @@
 
 import type { RefusedCount } from '../../contract/admin/now.ts'
 import type { RefusalFilter } from '../../contract/admin/peers.ts'
-import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '../../contract/admin/refusals.ts'
+import type {
+  OwnGroup,
+  Refusal,
+  RefusalGroup,
+  RefusalsPiece,
+  Refusals as ShownRefusals,
+} from '../../contract/admin/refusals.ts'
 import { MAX_REFUSALS_SHOWN } from '../../contract/admin/words.ts'
 import { isUuid } from '../../contract/ids.ts'
 import { HOUR_MS, MINUTE_MS } from '../../lib/spans.ts'
 import { countIn, textsIn } from '../query.ts'
 import type { OwnRefusal } from './refusal.ts'
+import type { Refusals } from './refusals.ts'
 
 const DEFAULT_REFUSALS_SHOWN = 100
 /** Of one node. */
@@ -19,12 +26,7 @@ const MAX_TEXT = 100
 export type RefusalQuestion = RefusalFilter & { readonly limit: number; readonly request_id?: string }
 
 /** What this process has refused. */
-export interface RefusalSource {
-  newest(): OwnRefusal[]
-  newestOf(app: string | null): OwnRefusal[]
-  withId(requestId: string): OwnRefusal | null
-  rows(nowMs: number): OwnGroup[]
-}
+export type RefusalSource = Pick<Refusals, 'newest' | 'newestOf' | 'withId' | 'rows'>
 
 /** A sentence where the query is wrong. */
 export function readRefusalFilter(query: URLSearchParams): RefusalFilter | string {
@@ -95,7 +97,7 @@ export function refusedCounts(source: RefusalSource, nowMs: number): RefusedCoun
 type Cause = OwnGroup & Pick<RefusalGroup, 'sdk_versions'>
 
 /** The answer of all nodes. Groups of one cause are one, whatever the SDK's version. */
-export function mergeRefusals(pieces: readonly RefusalsPiece[], limit: number): Refusals {
+export function mergeRefusals(pieces: readonly RefusalsPiece[], limit: number): ShownRefusals {
   const lastMinute = Math.max(0, ...pieces.map(({ minute }) => minute))
   const groups = new Map<string, Cause>()
   for (const { minute, groups: ofNode } of pieces) {

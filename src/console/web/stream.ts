@@ -170,9 +170,9 @@ export function useStream(path: string | null, onMessage: Listener, silentAfterM
  * A list and what comes to it. The list is asked for once the stream is open, so that nothing comes between the two, and again
  * after a lost connection. Returns why one of them is not there; null: both are.
  */
-export function useLiveList<T>(
+export function useLiveList(
   paths: { readonly list: string; readonly stream: string },
-  onList: (list: T) => void,
+  onList: (list: unknown) => void,
   onMessage: Listener,
 ): string | null {
   const [why, setWhy] = useState<string | null>(null)
@@ -182,7 +182,7 @@ export function useLiveList<T>(
     const stopped = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     const load = async (): Promise<void> => {
-      const answer = await ask<T>(paths.list, { signal: stopped.signal })
+      const answer = await ask(paths.list, { signal: stopped.signal })
       if (stopped.signal.aborted) return
       setWhy(answer.kind === 'ok' ? null : answer.why)
       if (answer.kind === 'ok') onList(answer.value)

@@ -68,12 +68,13 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
     setNames((last) => (last.length === known.current.size ? last : [...known.current].toSorted()))
     setFresh(0)
   }, [])
-  const why = useLiveList<NewestEvents>(
+  const why = useLiveList(
     { list: path.replace('/stream', ''), stream: path },
     (list) => {
-      setStored(list)
-      reachesBackTo.current = list.events.at(-1)?.received_at ?? ''
-      for (const event of list.events.toReversed()) add(event)
+      const newest = list as NewestEvents
+      setStored(newest)
+      reachesBackTo.current = newest.events.at(-1)?.received_at ?? ''
+      for (const event of newest.events.toReversed()) add(event)
       if (shown.current.length === 0) take()
     },
     (name, data) => {

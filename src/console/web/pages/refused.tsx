@@ -115,9 +115,9 @@ function useRefusals(path: string, streamPath: string): { refusals: readonly Ref
       const all = new Map([...more, ...last].map((one) => [one.request_id, one]))
       return [...all.values()].toSorted((one, other) => (one.time < other.time ? 1 : -1)).slice(0, MAX_REFUSALS)
     })
-  const why = useLiveList<Refusals>(
+  const why = useLiveList(
     { list: path, stream: streamPath },
-    (list) => add(list.refusals),
+    (list) => add((list as Refusals).refusals),
     (name, data) => {
       if (name === 'refusal' && waiting.current.push(data as Refusal) > MAX_REFUSALS) waiting.current.shift()
     },

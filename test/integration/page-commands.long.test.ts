@@ -14,7 +14,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/cluster.md': 'a walk with a Redis and a NATS of its own, by hand',
   'docs/kubernetes.md': 'test/deploy/kubernetes-page.test.ts, and by hand on a cluster',
   'docs/upgrade.md': 'test/contract/way-back.test.ts',
-  'docs/spool.md': 'test/integration/cli-spool.test.ts',
+  'docs/spool.md': 'test/integration/cli-spool.long.test.ts',
   'docs/browsers.md': 'test/integration/browser.long.test.ts',
 }
 /** What a service that runs beside would make wait, and what installs or serves for good. */

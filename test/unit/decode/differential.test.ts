@@ -5,7 +5,7 @@ import { isJson, loadSimdjson } from '../../../src/decode/simdjson.ts'
 import { damaged, NOW_MS, randomBody, seededRandom } from './bodies.ts'
 import { judge, parses } from './oracle.ts'
 
-const CASES = Number(process.env.SLUICE_TEST_CASES ?? 30_000)
+const CASES = Number(process.env.SLUICE_TEST_CASES ?? 10_000)
 const SEED = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 1_000_000_000)
 /** With fewer cases (one, when a failure is repeated) shares say nothing. */
 const LEAST_SHARE = CASES >= 1000 ? 0.05 : 0

@@ -15,6 +15,7 @@ import { urlTo } from '../route.ts'
 const MAX_SDKS = 2
 const SHOWN_CAUSES = 5
 const SHOWN_SHARES = 5
+const NOT_NAMED = 'not named'
 const RATE_MINUTES = 2
 const NEARLY_AN_HOUR_MS = 3_540_000
 const NONE: readonly RefusalGroup[] = []
@@ -178,8 +179,10 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
           )}
         </div>
         <div class="grid fold" style={vars({ columns: '1fr 1fr' })}>
-          <Shares title="SDK versions" of={refusals.map(versionOf)} known={group.sdk_versions.map(versionText)} />
-          {path !== null && <Shares title="What was sent, type and length only" of={refusals.map(shapeOf)} />}
+          <Shares title="SDK versions" of={refusals.map((one) => one.sdk_version)} known={group.sdk_versions} />
+          {path !== null && (
+            <Shares title="What was sent, type and length only" of={refusals.map((one) => one.shape ?? 'not known')} />
+          )}
         </div>
         {refusals.length > 0 && <Newest refusals={refusals} />}
       </div>
@@ -187,30 +190,18 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
   )
 }
 
-function versionText(version: string | null): string {
-  return version ?? 'not named'
-}
-
-function versionOf({ sdk_version: version }: Refusal): string {
-  return versionText(version)
-}
-
-function shapeOf({ shape }: Refusal): string {
-  return shape ?? 'not known'
-}
-
 interface SharesProps {
   readonly title: string
   /** Of each of the newest refusals. */
-  readonly of: readonly string[]
+  readonly of: readonly (string | null)[]
   /** Of others too. */
-  readonly known?: readonly string[]
+  readonly known?: readonly (string | null)[]
 }
 
 /** Which texts the newest refusals have, the most frequent first. */
 function Shares({ title, of, known = [] }: SharesProps): JSX.Element {
-  const counts = new Map(known.map((text) => [text, 0]))
-  for (const text of of) counts.set(text, (counts.get(text) ?? 0) + 1)
+  const counts = new Map(known.map((text) => [text ?? NOT_NAMED, 0]))
+  for (const text of of) counts.set(text ?? NOT_NAMED, (counts.get(text ?? NOT_NAMED) ?? 0) + 1)
   const all = [...counts].toSorted(([, one], [, other]) => other - one)
   return (
     <div class="stack" style={vars({ gap: 'var(--s2)' })}>

@@ -4,12 +4,12 @@ import type { JSX } from 'preact'
 import type { Found, Place, Reader } from '../api-types.ts'
 import type { Tone } from '../codes.ts'
 import { linesIn } from '../event-text.ts'
-import { count, many, span, utc } from '../format.ts'
+import { count, exactly, many, span, utc } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { Json } from '../parts/code.tsx'
 import { Copy } from '../parts/controls.tsx'
 import { EventList, EventRow } from '../parts/event-row.tsx'
-import { AppName, Card, Facts, Time, Verdict, vars } from '../parts/ui.tsx'
+import { AppName, Card, Facts, Verdict, vars } from '../parts/ui.tsx'
 import { urlWith } from '../route.ts'
 
 /** The sentence above the line of time. */
@@ -123,7 +123,9 @@ function Stop({ tone, title, at = null, sinceAt, more }: StopProps): JSX.Element
       <b>{title}</b>
       {at !== null && (
         <div class="t12 mid">
-          <Time at={at} as="ms" />
+          <time dateTime={at} title={exactly(at)}>
+            {utc(at, 'ms')}
+          </time>
           {later !== null && `, +${span(Math.max(0, later))}`}
         </div>
       )}

@@ -3,7 +3,7 @@
 import type { ButtonHTMLAttributes, ComponentChildren, CSSProperties, JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { meaningOf, statusOf, type Tone, toneOf } from '../codes.ts'
-import { age, exactly, hashOf, utc } from '../format.ts'
+import { age, exactly, hashOf } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { urlTo } from '../route.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -118,14 +118,6 @@ export function Age({ at, ago = false }: { at: string; ago?: boolean }): JSX.Ele
   return (
     <time dateTime={at} title={exactly(at)}>
       {ago && /^\d/.test(text) ? `${text} ago` : text}
-    </time>
-  )
-}
-
-export function Time({ at, as = 'time' }: { at: string; as?: 'time' | 'ms' | 'date' | 'minute' }): JSX.Element {
-  return (
-    <time dateTime={at} title={exactly(at)}>
-      {utc(at, as)}
     </time>
   )
 }

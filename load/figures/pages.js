@@ -32,7 +32,7 @@ export const readFigures = () => JSON.parse(readFileSync(FIGURES, 'utf8'))
 export function pagesWith(figures) {
   const read = (/** @type {string} */ path) => readFileSync(new URL(path, ROOT), 'utf8')
   return new Map([
-    ['README.md', between(read('README.md'), 'figures', readmeTable(figures))],
+    ['README.md', between(between(read('README.md'), 'speed', speedLine(figures)), 'figures', readmeTable(figures))],
     ['docs/performance.md', withTables(between(read('docs/performance.md'), 'curve', curveTables(figures)), figures)],
     ['docs/lab/figures.md', withTables(read('docs/lab/figures.md'), figures)],
     [
@@ -49,6 +49,13 @@ export function between(page, name, text) {
   const [from, to] = [page.indexOf(start), page.indexOf(end)]
   if (from === -1 || to < from) throw new Error(`the page has no ${start} … ${end}`)
   return `${page.slice(0, from)}${start}\n\n${text.trim()}\n\n${page.slice(to)}`
+}
+
+/** @param {Figures} figures */
+function speedLine({ curve: { numbers } }) {
+  const best = numbers.costs.find(({ events }) => events === numbers.events)
+  const rate = number((best?.perSecond ?? Number.NaN) * numbers.events)
+  return `**Speed**: ${rate} events a second on one core, each stored and deduplicated, in batches of ${numbers.events} ([how fast](#how-fast)).\n**[Promises](#what-it-promises)** · **[not promised](#not-promised)** · **[all pages](#where-to-go-from-here)**`
 }
 
 /** @param {Figures} figures */

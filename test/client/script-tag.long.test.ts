@@ -1,5 +1,6 @@
 // The script of the package in a page, as its README says, in a real Chromium against the service itself.
 
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -54,4 +55,26 @@ it('is not run by the browser where it differs from its hash', async () => {
   expect(await inPage(page, 'typeof sluice')).toBe('undefined')
   expect(errors.join('\n')).toContain('integrity')
   expect(storedNames()).toEqual([])
+})
+
+it('sends what the page tracks that the lines of docs/browsers.md make', async () => {
+  const service = await start({ env: { SLUICE_CORS_ORIGINS: '*' } })
+  const folder = await makeFolder()
+  const built = buildClient(await makeFolder())
+  const dist = join(folder, 'clients/typescript/dist')
+  cpSync(built, dist, { recursive: true })
+  const guide = readFileSync(resolve(import.meta.dirname, '../../docs/browsers.md'), 'utf8')
+  const [, lines = ''] = /```sh\n( *mkdir -p site.*?)^ *python3 .*?```/ms.exec(guide) ?? []
+  const script = lines.replaceAll(/^ {3}/gm, '').replace('http://localhost:8080', urlOf(service))
+  execFileSync('bash', ['-euc', script], { cwd: folder, env: { ...process.env, KEY: 'ak_plain' } })
+  const site = await startSite(join(folder, 'site'))
+  onTestFinished(() => site.stop())
+  const browser = await startBrowser()
+  onTestFinished(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(`${site.origin}/`)
+  await page.click('button')
+  const names = (): unknown[] => storedEvents(service.dataDir).map((event) => event.name)
+  await eventually('both are stored', () => names().length === 2)
+  expect(names()).toEqual(['start', 'signup'])
 })

@@ -12,6 +12,7 @@ export const DOORS = [
       'docs/browsers.md',
       'clients/typescript/README.md',
       'clients/python/README.md',
+      'clients/conformance/README.md',
       'docs/coming-from.md',
     ],
   },

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { test as base, describe, expect } from 'vitest'
+import { METRIC_NAMES } from '../cases/metric-names.ts'
 import { batch, event, get, MARK, post, send, single } from '../support/client.ts'
 import { ENGINE } from '../support/engine.ts'
 import { aService } from '../support/fixture.ts'
@@ -52,34 +53,11 @@ describe('health', () => {
   })
 })
 
-const NAMES = [
-  'sluice_requests_total',
-  'sluice_http_engine',
-  'sluice_events_accepted_total',
-  'sluice_request_duration_seconds',
-  'sluice_answer_duration_seconds',
-  'sluice_stage_duration_seconds',
-  'sluice_body_bytes',
-  'sluice_batch_events',
-  'sluice_ring_used_bytes',
-  'sluice_ring_size_bytes',
-  'sluice_ring_requests',
-  'sluice_parser_queue',
-  'sluice_publish_records',
-  'sluice_publish_errors_total',
-  'sluice_replays_total',
-  'sluice_limit_calls_total',
-  'sluice_redis_up',
-  'sluice_nats_up',
-  'sluice_degraded',
-  'sluice_draining',
-]
-
 describe('metrics', () => {
   test('have the promised names', async ({ service }) => {
     await post(service, single('ak_secretive'))
     const text = await metrics(service)
-    const missing = NAMES.filter((name) => !text.includes(`# TYPE ${name} `))
+    const missing = [...METRIC_NAMES, 'sluice_http_engine'].filter((name) => !text.includes(`# TYPE ${name} `))
     expect(missing).toEqual([])
     expect(text).toMatch(/nodejs_eventloop_lag/)
     expect(text).toMatch(/nodejs_heap_size/)

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { jetstreamManager, StorageType } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { connectNats } from '../../src/nats/connection.ts'
 import { DurabilityWatch, learnDurability } from '../../src/nats/durability-watch.ts'
@@ -145,15 +145,15 @@ describe('one server', () => {
 })
 
 describe('SLUICE_REQUIRE_SYNC', () => {
+  const startStores = async (context: TestContext) => {
+    const nats = await startConfigured('', '', needCurrentNats(context))
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    return { nats, redis, dataDir: await makeFolder() }
+  }
+
   it('keeps a node from being ready until the server shows that it syncs what it acknowledges', async (context) => {
-    const [nats, redis, dataDir] = [
-      await startConfigured('', '', needCurrentNats(context)),
-      await startRedis(),
-      await makeFolder(),
-    ]
-    onTestFinished(async () => {
-      await redis.stop()
-    })
+    const { nats, redis, dataDir } = await startStores(context)
     const env = {
       REDIS_URL: redis.url,
       NATS_URL: urlOf(nats),
@@ -185,14 +185,7 @@ describe('SLUICE_REQUIRE_SYNC', () => {
   })
 
   it('lets a node with a spool start without NATS, and keep to its disk until that is shown', async (context) => {
-    const [nats, redis, dataDir] = [
-      await startConfigured('', '', needCurrentNats(context)),
-      await startRedis(),
-      await makeFolder(),
-    ]
-    onTestFinished(async () => {
-      await redis.stop()
-    })
+    const { nats, redis, dataDir } = await startStores(context)
     await nats.kill()
     const appsFile = join(dataDir, 'apps.json')
     writeFileSync(appsFile, JSON.stringify({ apps: [appRecord('one')] }))

@@ -3,60 +3,7 @@ import { OVERLOAD_REASONS, STATUS_OF_REFUSAL } from '../../../src/contract/outco
 import type { StreamSample } from '../../../src/observe/gauges.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
 import { MetricsPage } from '../../../src/observe/page.ts'
-
-const CONTRACT_NAMES = [
-  'sluice_requests_total',
-  'sluice_events_accepted_total',
-  'sluice_request_duration_seconds',
-  'sluice_answer_duration_seconds',
-  'sluice_stage_duration_seconds',
-  'sluice_body_bytes',
-  'sluice_batch_events',
-  'sluice_ring_used_bytes',
-  'sluice_ring_size_bytes',
-  'sluice_ring_requests',
-  'sluice_parser_queue',
-  'sluice_publish_records',
-  'sluice_publish_errors_total',
-  'sluice_overloaded_total',
-  'sluice_replays_total',
-  'sluice_limit_calls_total',
-  'sluice_redis_up',
-  'sluice_nats_up',
-  'sluice_degraded',
-  'sluice_draining',
-  'sluice_stream_bytes',
-  'sluice_stream_max_bytes',
-  'sluice_stream_oldest_seconds',
-  'sluice_stream_keep_seconds',
-  'sluice_audit_lag_seconds',
-  'sluice_audit_bad_messages_total',
-  'sluice_audit_future_events_total',
-  'sluice_store_lost_total',
-  'sluice_journal_damage_total',
-  'sluice_doubt_unsettled_total',
-  'sluice_audit_skewed',
-  'sluice_tls_not_after_seconds',
-  'sluice_clock_skew_seconds',
-  'sluice_limits_without_redis_total',
-  'sluice_redis_bad_replies_total',
-  'sluice_library_faults_total',
-  'sluice_stream_consumer_lag_seconds',
-  'sluice_requests_received_total',
-  'sluice_requests_in_flight',
-  'sluice_connections',
-  'sluice_connections_max',
-  'sluice_connections_total',
-  'sluice_connections_closed_total',
-  'sluice_ready',
-  'sluice_journal_max_bytes',
-  'sluice_keys_max',
-  'sluice_spool_batches',
-  'sluice_spool_bytes',
-  'sluice_spool_oldest_seconds',
-  'sluice_spool_max_bytes',
-  'sluice_redis_call_duration_seconds',
-]
+import { METRIC_NAMES } from '../../cases/metric-names.ts'
 
 const quiet = () => createMetrics({ version: '1.2.3', runtime: false })
 
@@ -76,7 +23,7 @@ describe('metrics', () => {
     const page = await quiet().scrape()
     const families = [...page.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
     expect(families).toEqual([...new Set(families)])
-    expect(families).toEqual(expect.arrayContaining(CONTRACT_NAMES))
+    expect(families).toEqual(expect.arrayContaining(METRIC_NAMES))
   })
 
   it('follows the rules of its names: prefix, and the unit or _total last', async () => {

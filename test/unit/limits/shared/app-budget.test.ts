@@ -8,24 +8,18 @@ import { anApp } from '../../apps/apps.ts'
 
 const NOON = Date.UTC(2026, 10, 20, 12) / 60_000
 
+/** What Redis replies at noon of an app that has used so much of each window. */
+function replyOf(used: number, reply: Partial<AppReply> = {}): AppReply {
+  const windows = { monthUsed: used, dayUsed: used, minuteUsed: used }
+  const given = { granted: 0, taken: 0, givenBack: 0, spooled: 0, spooledOfDead: 0, takes: [] }
+  return { minute: NOON, cycleMinute: 0, ...windows, ...given, ...reply }
+}
+
 /** A budget at noon, after a reply of Redis. */
 function aBudget(app: App = anApp(), reply: Partial<AppReply> = {}): AppBudget {
   const budget = new AppBudget(app, 0)
   budget.use(app, NOON, 0)
-  budget.apply({
-    minute: NOON,
-    cycleMinute: 0,
-    monthUsed: 0,
-    dayUsed: 0,
-    minuteUsed: 0,
-    granted: 0,
-    taken: 0,
-    givenBack: 0,
-    spooled: 0,
-    spooledOfDead: 0,
-    takes: [],
-    ...reply,
-  })
+  budget.apply(replyOf(0, reply))
   return budget
 }
 
@@ -82,38 +76,14 @@ describe('the bucket of an app', () => {
 
   it('gives its events back when Redis replies from the next minute, and keeps the new grant', () => {
     const budget = aBudget(anApp(), { granted: 20 })
-    budget.apply({
-      minute: NOON + 1,
-      cycleMinute: 0,
-      monthUsed: 5,
-      dayUsed: 5,
-      minuteUsed: 5,
-      granted: 5,
-      taken: 0,
-      givenBack: 0,
-      spooled: 0,
-      spooledOfDead: 0,
-      takes: [],
-    })
+    budget.apply(replyOf(5, { minute: NOON + 1, granted: 5 }))
     expect([budget.tokensMinute, budget.tokens]).toEqual([NOON + 1, 5])
     expect(correctionsOf(budget)).toEqual([[NOON, 20]])
   })
 
   it('gives back a grant of a minute that has ended', () => {
     const budget = aBudget(anApp(), { minute: NOON + 1, minuteUsed: 9 })
-    budget.apply({
-      minute: NOON,
-      cycleMinute: 0,
-      monthUsed: 400,
-      dayUsed: 400,
-      minuteUsed: 400,
-      granted: 30,
-      taken: 0,
-      givenBack: 0,
-      spooled: 0,
-      spooledOfDead: 0,
-      takes: [],
-    })
+    budget.apply(replyOf(400, { granted: 30 }))
     expect(budget.tokens).toBe(0)
     expect(budget.usedAt(NOON + 1).minute).toBe(9)
     expect(correctionsOf(budget)).toEqual([[NOON, 30]])
@@ -209,19 +179,7 @@ describe('the share of a node without Redis', () => {
   it('starts again from the usage in the reply when Redis is back', () => {
     const budget = aBudget(anApp({ eventsPerMinute: 100 }), { minuteUsed: 50 })
     expect(budget.takeWithoutRedis(50, NOON, 1)).toBe(null)
-    budget.apply({
-      minute: NOON,
-      cycleMinute: 0,
-      monthUsed: 70,
-      dayUsed: 70,
-      minuteUsed: 70,
-      granted: 0,
-      taken: 0,
-      givenBack: 0,
-      spooled: 0,
-      spooledOfDead: 0,
-      takes: [],
-    })
+    budget.apply(replyOf(70))
     expect(budget.takeWithoutRedis(31, NOON, 1)).toBe('rate_limit_exceeded')
     expect(budget.takeWithoutRedis(30, NOON, 1)).toBe(null)
   })

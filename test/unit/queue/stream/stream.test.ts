@@ -231,13 +231,19 @@ describe('creating the stream', () => {
 describe('the state of the shared queue', () => {
   const present = { kind: 'present', facts: FACTS, created: false } as const
   const statusOf = ({ status: { state, reason } }: StreamState) => [state, reason]
+  const aState = () => {
+    const notices: string[] = []
+    return {
+      notices,
+      state: new StreamState(
+        (notice) => void notices.push(notice),
+        () => 0,
+      ),
+    }
+  }
 
   it('is reported once per change, and a second short outage is reported again', () => {
-    const notices: string[] = []
-    const state = new StreamState(
-      (notice) => void notices.push(notice),
-      () => 0,
-    )
+    const { state, notices } = aState()
     const outage = (): void => {
       for (let tries = 0; tries < 5; tries += 1) state.disconnected('connection refused')
       state.connected()
@@ -252,10 +258,7 @@ describe('the state of the shared queue', () => {
   })
 
   it('is up only with a connection, a stream, and answers', () => {
-    const state = new StreamState(
-      () => {},
-      () => 0,
-    )
+    const { state } = aState()
     expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, false, 'starting', null])
     state.connected()
     expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, false, 'starting', null])
@@ -280,11 +283,7 @@ describe('the state of the shared queue', () => {
   })
 
   it('is reported once for a stream that answers requests but acknowledges nothing', () => {
-    const notices: string[] = []
-    const state = new StreamState(
-      (notice) => void notices.push(notice),
-      () => 0,
-    )
+    const { state, notices } = aState()
     state.connected()
     state.reported(present)
     for (let turn = 0; turn < 5; turn += 1) {
@@ -298,11 +297,7 @@ describe('the state of the shared queue', () => {
   })
 
   it('is reported a bounded number of times in one outage', () => {
-    const notices: string[] = []
-    const state = new StreamState(
-      (notice) => void notices.push(notice),
-      () => 0,
-    )
+    const { state, notices } = aState()
     for (let index = 0; index < 1000; index += 1) state.complained(`complaint ${index}`)
     expect(notices).toHaveLength(16)
   })

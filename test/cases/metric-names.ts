@@ -1,0 +1,19 @@
+// The names of the service's own metrics that are promised, each there from the first scrape on.
+
+export const METRIC_NAMES = `
+  sluice_requests_total sluice_events_accepted_total sluice_request_duration_seconds sluice_answer_duration_seconds
+  sluice_stage_duration_seconds sluice_body_bytes sluice_batch_events sluice_ring_used_bytes sluice_ring_size_bytes
+  sluice_ring_requests sluice_parser_queue sluice_publish_records sluice_publish_errors_total
+  sluice_overloaded_total sluice_replays_total sluice_limit_calls_total sluice_redis_up sluice_nats_up
+  sluice_degraded sluice_draining sluice_stream_bytes sluice_stream_max_bytes sluice_stream_oldest_seconds
+  sluice_stream_keep_seconds sluice_audit_lag_seconds sluice_audit_bad_messages_total
+  sluice_audit_future_events_total sluice_store_lost_total sluice_journal_damage_total sluice_doubt_unsettled_total
+  sluice_audit_skewed sluice_tls_not_after_seconds sluice_clock_skew_seconds sluice_limits_without_redis_total
+  sluice_redis_bad_replies_total sluice_library_faults_total sluice_stream_consumer_lag_seconds
+  sluice_requests_received_total sluice_requests_in_flight sluice_connections sluice_connections_max
+  sluice_connections_total sluice_connections_closed_total sluice_ready sluice_journal_max_bytes sluice_keys_max
+  sluice_spool_batches sluice_spool_bytes sluice_spool_oldest_seconds sluice_spool_max_bytes
+  sluice_redis_call_duration_seconds
+`
+  .trim()
+  .split(/\s+/)

@@ -6,8 +6,7 @@ cd "$(dirname "$0")/.."
 
 export SLUICE_HTTP_ENGINE=node
 echo "tests on Node's own HTTP server, Node $(node --version)"
-node test/run.js --project=contract --project=hostile \
+node test/run.js --project=contract --project=hostile --project=long \
   test/contract/{admin.test,answers,bytes,cors,engine,errors,fidelity,head,idempotency,keep-alive,limits,media,openapi.test} \
   test/hostile/{bodies,connections,descriptors,empty-blocks,engine-differences,fragments,framing,half-bodies,heads} \
-  test/hostile/{pipelining,tls}
-node test/run.js --project=long test/hostile/slow
+  test/hostile/{pipelining,slow,tls}

@@ -21,9 +21,9 @@ if ! folder=$(tools/node24.sh); then
 fi
 export PATH="$folder:$PATH"
 echo "tests on Node $(node --version)"
-node test/run.js --project=unit --project=alone --project=contract --project=hostile test/hostile/ \
+# One run, since the long ones wait while the others compute.
+node test/run.js --project=unit --project=alone --project=contract --project=hostile --project=long test/hostile/ \
   test/contract/{admin,answers,bytes,console,cors,credentials,engine,errors,fidelity,head,keep-alive,media,portal,way-back} \
   test/unit/{apps/file/apps-file.test,http/,request/inflate,ring/,start/{ending,service},supervisor/} \
   test/unit/decode/{decoder,differential,scan-pace,sweep,utf8} test/unit/lib/{crc32c,edit-lock,folder,open-files} \
   test/unit/queue/journal/{direct-writes,disk,failing-disk,journal.test}
-node test/run.js --project=long test/hostile

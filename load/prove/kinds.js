@@ -28,7 +28,7 @@ const SCENARIOS = {
   losses: 60,
   all: 60,
   far: 15,
-  day: 15,
+  day: 3,
   journal: 150,
   spool: 15,
 }

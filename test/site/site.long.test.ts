@@ -10,6 +10,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { violations } from '../../src/decode/validator.ts'
 import { DOORS, OPENAPI } from '../../tools/site/doors.js'
 import { launchBrowser, Pages } from '../support/console-page.ts'
 
@@ -104,6 +105,55 @@ it('each block of code has a button that copies it', async () => {
   await page.locator('main button.copy').first().click()
   const copied = await page.evaluate<string>('navigator.clipboard.readText()')
   expect(copied.trim()).toBe((await blocks.first().locator('pre code').innerText()).trim())
+})
+
+describe('explain', () => {
+  const judged = async (body: string): Promise<{ verdict: string; list: string[] }> => {
+    const page = await pages.open(`${origin}/explain.html`, { viewport: { width: 390, height: 844 } })
+    await page.locator('#body').fill(body)
+    const verdict = (await page.locator('#verdict', { hasText: /^\d/ }).textContent()) ?? ''
+    expect(await overflowOf(page)).toBe(0)
+    return { verdict, list: await page.locator('#list li').allTextContents() }
+  }
+  const track = {
+    type: 'track',
+    name: 'x',
+    session_id: 's',
+    timestamp: new Date().toISOString(),
+    context: { os: 'Größe' },
+  }
+  const ids = Object.fromEntries(
+    ['daily', 'monthly', 'retention'].map((period) => [`hashed_${period}_id`, 'a'.repeat(16)]),
+  )
+  const bodyOf = (...events: object[]): string => JSON.stringify({ app_key: 'ak_x', events }, null, 1)
+
+  it('says of a body that fits how many events it has', async () => {
+    const { verdict, list } = await judged(bodyOf({ ...track, ...ids }, { ...track, ...ids }))
+    expect(verdict).toContain('202: the body fits, with 2 events')
+    expect(list).toEqual([])
+  })
+
+  it('names each member that is wrong, by the words of the service', async () => {
+    const text = bodyOf(
+      { ...track, ...ids },
+      { ...track, ...ids, name: 7, type: 'click' },
+      { ...track, ...ids, naïve: 1, session_id: '' },
+    )
+    const { verdict, list } = await judged(text)
+    const service = violations(Buffer.from(text), Date.now(), null)
+    if (service.code === null) throw new Error('the body fits')
+    expect(verdict).toBe(`400 ${service.code}: ${service.message}. Without the events at 1, 2 it would fit.`)
+    const line = (start: number): number => Buffer.from(text).subarray(0, start).toString().split('\n').length
+    expect(list).toEqual(
+      service.found.map(({ path, message, start }) => `${path}, line ${line(start as number)}: ${message}`),
+    )
+    expect(list.length).toBe(3)
+  })
+
+  it('says where a text is no JSON, and takes less than 200 KB', async () => {
+    expect((await judged('{"app_key": "ak_x", "events": [')).verdict).toMatch(/^400 invalid_json: /)
+    expect((await (await fetch(`${origin}/explain.js`)).arrayBuffer()).byteLength).toBeLessThan(200_000)
+  })
 })
 
 it('each page is there as Markdown too, and in the list for programs', async () => {

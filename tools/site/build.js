@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { build as bundle } from 'esbuild'
 import { installPackages } from '../install.js'
 import { DOORS, OPENAPI } from './doors.js'
 import { linked, llmsText } from './pages.js'
@@ -30,6 +31,17 @@ for (const { name, title, file } of OPENAPI) {
 for (const name of SWAGGER) {
   cpSync(join(FOLDER, 'node_modules/swagger-ui-dist', name), join(PAGES, 'public', 'api', name))
 }
+cpSync(join(FOLDER, 'explain', 'page.html'), join(PAGES, 'public', 'explain.html'))
+await bundle({
+  entryPoints: [join(FOLDER, 'explain', 'explain.js')],
+  outfile: join(PAGES, 'public', 'explain.js'),
+  bundle: true,
+  minify: true,
+  format: 'esm',
+  target: 'es2022',
+  alias: { 'node:buffer': join(FOLDER, 'explain', 'buffer.js') },
+  inject: [join(FOLDER, 'explain', 'buffer.js')],
+})
 const build = spawnSync(join(FOLDER, 'node_modules/.bin/vitepress'), ['build', FOLDER], {
   cwd: FOLDER,
   stdio: 'inherit',

@@ -10,6 +10,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const base = process.env['SITE_BASE'] ?? '/'
 const linkOf = (path) => (path === 'README.md' ? '/' : `/${path.replace(/\.md$/, '')}`)
 const itemOf = (path) => ({ text: titleOf(readFileSync(ROOT + path, 'utf8'), path), link: linkOf(path) })
+const explain = { text: 'Explain a body', link: '/explain.html', target: '_self' }
 const apis = OPENAPI.map(({ name, title }) => ({ text: title, link: `/api/${name}.html`, target: '_self' }))
 
 export default defineConfig({
@@ -29,10 +30,11 @@ export default defineConfig({
     nav: [
       ...DOORS.slice(1, 5).map(({ name, pages }) => ({ text: name, link: linkOf(pages[0]) })),
       { text: 'API', items: apis },
+      explain,
     ],
     sidebar: [
       ...DOORS.map(({ name, pages }) => ({ text: name, items: pages.map(itemOf) })),
-      { text: 'API', items: apis },
+      { text: 'API', items: [...apis, explain] },
     ],
     socialLinks: [{ icon: 'github', link: REPOSITORY }],
   },

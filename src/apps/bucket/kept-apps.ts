@@ -17,9 +17,9 @@ import { bytesPerMinuteFor } from '../plans.ts'
 import type { BucketApps } from './bucket-apps.ts'
 
 const VERSION = 1
-const LOOK_MS = 5000
-/** Records that change all the time are not written all the time. */
-const WRITE_MS = 60_000
+const LOOK_MS = 500
+/** After a write, so many times as long: records that change all the time are not written all the time. */
+const PAUSES = 100
 /** Made into text in one turn of the event loop. */
 const APPS_A_TURN = 500
 
@@ -41,7 +41,7 @@ export class KeptApps implements AppDirectory {
   readonly #timer: Timer
   /** Of what the file has. */
   #changes = -1
-  #writtenAtMs = Number.NEGATIVE_INFINITY
+  #pausedUntilMs = Number.NEGATIVE_INFINITY
   #writing: Promise<void> = Promise.resolve()
   #isWriting = false
   #problem: string | null = null
@@ -98,16 +98,24 @@ export class KeptApps implements AppDirectory {
   async stop(): Promise<void> {
     this.#options.timers.clear(this.#timer)
     await this.#writing
+    if (this.#isBehind) await this.#write()
     await this.#options.bucket.stop()
   }
 
+  get #isBehind(): boolean {
+    const { bucket } = this.#options
+    return bucket.isLoaded && bucket.changes !== this.#changes
+  }
+
   #look(): void {
-    const { bucket, timers } = this.#options
-    const isDue = timers.monotonicMs() - this.#writtenAtMs >= WRITE_MS
-    if (!bucket.isLoaded || this.#isWriting || !isDue || bucket.changes === this.#changes) return
+    const { timers } = this.#options
+    const atMs = timers.monotonicMs()
+    if (this.#isWriting || atMs < this.#pausedUntilMs || !this.#isBehind) return
     this.#isWriting = true
-    this.#writtenAtMs = timers.monotonicMs()
-    this.#writing = this.#write().finally(() => (this.#isWriting = false))
+    this.#writing = this.#write().finally(() => {
+      this.#isWriting = false
+      this.#pausedUntilMs = timers.monotonicMs() + PAUSES * (timers.monotonicMs() - atMs)
+    })
   }
 
   async #write(): Promise<void> {
@@ -153,7 +161,8 @@ async function readKept({ path, onNotice }: KeptAppsOptions): Promise<Kept | nul
       throw new Error('it is not whole')
     const apps = new AppIndex()
     for (const line of lines) apps.add(appOf(line))
-    return { readAtMs, apps }
+    // Nobody's key would be known, where each may have been made since.
+    return apps.count === 0 ? null : { readAtMs, apps }
   } catch (error) {
     if (errorCode(error) !== 'ENOENT')
       onNotice(`the kept app records in ${path} cannot be used: ${errorMessage(error)}; those of NATS are waited for`)

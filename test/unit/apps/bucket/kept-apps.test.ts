@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { BucketApps } from '../../../../src/apps/bucket/bucket-apps.ts'
@@ -12,15 +12,20 @@ const APPS = Array.from({ length: 1201 }, (_, at) => anApp({ appId: `app-${at}`,
 
 async function openKept(path: string, isLoaded: boolean, notices: string[] = []) {
   const timers = new ManualTimers()
+  const records = { isLoaded, changes: 1, apps: APPS }
   const bucket = {
-    isLoaded,
-    changes: 1,
-    all: () => APPS,
+    get isLoaded() {
+      return records.isLoaded
+    },
+    get changes() {
+      return records.changes
+    },
+    all: () => records.apps,
     findById: () => 'unavailable',
     stop: async () => {},
   } as unknown as BucketApps
   const kept = await KeptApps.open({ bucket, path, timers, onNotice: (notice) => notices.push(notice) })
-  return { kept, timers, notices }
+  return { kept, timers, notices, records }
 }
 
 test('records are kept whole, and a file that lacks some is not used', async () => {
@@ -40,6 +45,52 @@ test('records are kept whole, and a file that lacks some is not used', async () 
     expect(notices).toEqual([expect.stringMatching(/cannot be used: it is not whole; those of NATS are waited for/)])
     await none.stop()
   }
+})
+
+test('records that were read are kept within a second, and what changed last is kept at the end', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  const { kept, timers, records } = await openKept(path, false)
+  await timers.pass(1000)
+  expect(existsSync(path)).toBe(false)
+  records.isLoaded = true
+  await timers.pass(1000)
+  await expect.poll(() => existsSync(path)).toBe(true)
+  Object.assign(records, { changes: 2, apps: APPS.slice(0, 3) })
+  await kept.stop()
+  const again = await openKept(path, false)
+  expect([...again.kept.all()]).toEqual(APPS.slice(0, 3))
+  await again.kept.stop()
+})
+
+test('records that change all the time are not written all the time', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  const { kept, timers, records } = await openKept(path, true)
+  let writes = 0
+  Object.defineProperty(records, 'apps', {
+    get: () => {
+      writes += 1
+      timers.block(30)
+      return APPS
+    },
+  })
+  await timers.pass(1000)
+  await expect.poll(() => existsSync(path)).toBe(true)
+  records.changes += 1
+  // That pause is 3 s.
+  await timers.pass(2000)
+  records.changes += 1
+  await kept.stop()
+  expect(writes).toBe(2)
+})
+
+test('none at all are as good as no file: each key may have been made since', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  const { kept, records } = await openKept(path, true)
+  records.apps = []
+  await kept.stop()
+  const { kept: again } = await openKept(path, false)
+  expect(again.isLoaded).toBe(false)
+  await again.stop()
 })
 
 test('a pipe in the place of the kept records makes no start wait for its writer', async () => {

@@ -105,7 +105,7 @@ const OF_THE_QUEUE = {
     todo: 'bring NATS back, or give the spool more room',
   },
   stopping: {
-    happened: 'this node stops, and its queue takes no more',
+    happened: 'this node stops: its queue takes no more, or a body had not arrived whole when its time was over',
     clients: `${TRY_AGAIN}, to other nodes`,
     todo: 'nothing, if the node was meant to stop',
   },

@@ -120,9 +120,9 @@ export class Ingest {
     this.#finisher.end(exchange, refused('payload_too_large'), null)
   }
 
-  /** A partial body was evicted to make room for others. */
+  /** A partial body was evicted to make room for others, or since the service ends. */
   bodyEvicted(exchange: Exchange): void {
-    this.#finisher.end(exchange, overloaded('evicted'), null)
+    this.#finisher.end(exchange, overloaded(this.#finisher.closing ? 'stopping' : 'evicted'), null)
   }
 
   /** The client left before its request was complete. */

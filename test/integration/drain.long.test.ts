@@ -143,6 +143,8 @@ describe('SIGTERM', () => {
     await untilRead(service)
     const exit = await service.stop()
     expect(exit.code, exit.output).toBe(0)
+    expect(exit.output).toContain('503 (stopping)')
+    expect(exit.output).not.toContain('evicted')
     raw.close()
   })
 

@@ -198,7 +198,7 @@ function earlyBy(first, second, log) {
   if (waitedMs < 0) return null
   // By the service's clock, which a scenario may move.
   const toldMs = second.clockMs - (first.endedClockMs ?? 0)
-  if (toldMs < retryAfterMs - TIMER_MS && (isSame || waitedMs > UNDER_WAY_MS))
+  if (retryAfterMs > 0 && toldMs < retryAfterMs - TIMER_MS && (isSame || waitedMs > UNDER_WAY_MS))
     return `sent ${toldMs} ms after an answer with Retry-After: ${retryAfterMs / 1000}`
   // A flush may cut a backoff short, and a new process knows of none.
   const isCut =

@@ -406,7 +406,7 @@ export const ALERTS: Alerts = {
 
 export const PORTAL: PortalSession = {
   app: { app_id: 'shop', name: 'Storefront', plan: '5m', subscription: 'active' },
-  key: { name: 'web-team' },
+  key: { name: 'web-team', expires_at: null },
   degraded_since: null,
 }
 

@@ -1,13 +1,15 @@
 // What the admin API answers, as openapi-admin.yaml describes it, and the portal's, which leaves out what is the operators'
 // alone. Types only: the pages run in a browser.
 
-import type * as apps from '../../contract/admin/apps.ts'
+import type * as records from '../../contract/admin/app-records.ts'
 import type * as refusals from '../../contract/admin/refusals.ts'
+import type { Of } from '../../contract/admin/schema.ts'
 import type * as stored from '../../contract/admin/stored.ts'
 
 export type { Alerts } from '../../contract/admin/alerts.ts'
 export type { AppUsage, Example, Explained, Session, Usage, UsageByDay, Window } from '../../contract/admin/apps.ts'
 export type { Node, Now, Queue, ShownPart } from '../../contract/admin/now.ts'
+export type { PortalSession } from '../../contract/admin/portal.ts'
 export type { EventRate, Place, Reader } from '../../contract/admin/stored.ts'
 export type { Range } from '../../contract/admin/words.ts'
 
@@ -30,20 +32,6 @@ export interface RefusalFound {
 }
 type OfOperators = 'reason' | 'searched_from' | 'searched_to' | 'queue_reaches_back_to'
 export type NotFound = Without<stored.NotFound, OfOperators>
+export type ReadKeys = Of<typeof records.ReadKeys>
 export type SearchHit = stored.SearchHit
 export type SearchResult = stored.SearchResult
-
-export interface PortalSession {
-  readonly app: Pick<apps.AppUsage, 'app_id' | 'name' | 'plan' | 'subscription'>
-  readonly key: { readonly name: string }
-  /** null: it works. */
-  readonly degraded_since: string | null
-}
-
-export interface ReadKeys {
-  readonly read_keys: readonly {
-    readonly name: string
-    readonly expires_at: string | null
-    readonly last_used_at: string | null
-  }[]
-}

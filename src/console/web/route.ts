@@ -20,26 +20,18 @@ export interface View {
 /** An event of the window behind each `go`, also to where it is already. */
 export const CHANGED = 'sluice-route'
 
-const EVENTS: View = { path: '/events', name: 'Events', icon: 'events', key: 'e' }
-const REFUSED: View = { path: '/refused', name: 'Refused', icon: 'refused', key: 'r' }
-const BATCH: View = { path: '/batch', name: 'Batch', icon: 'batch', key: 'b' }
-const EXPLAIN: View = { path: '/explain', name: 'Explain', icon: 'explain', key: 'x' }
-
-export const VIEWS: readonly View[] = [
-  { path: '/', name: 'Now', icon: 'now', key: 'n' },
-  EVENTS,
-  REFUSED,
-  BATCH,
-  { path: '/apps', name: 'Apps', icon: 'apps', key: 'a' },
-  EXPLAIN,
+/** `of`: the face that alone has it. */
+const ALL_VIEWS: readonly (View & { readonly of?: 'console' | 'portal' })[] = [
+  { path: '/', name: 'Now', icon: 'now', key: 'n', of: 'console' },
+  { path: '/', name: 'Overview', icon: 'overview', key: 'o', of: 'portal' },
+  { path: '/events', name: 'Events', icon: 'events', key: 'e' },
+  { path: '/refused', name: 'Refused', icon: 'refused', key: 'r' },
+  { path: '/batch', name: 'Batch', icon: 'batch', key: 'b' },
+  { path: '/apps', name: 'Apps', icon: 'apps', key: 'a', of: 'console' },
+  { path: '/explain', name: 'Explain', icon: 'explain', key: 'x' },
 ]
-export const PORTAL_VIEWS: readonly View[] = [
-  { path: '/', name: 'Overview', icon: 'overview', key: 'o' },
-  EVENTS,
-  REFUSED,
-  BATCH,
-  EXPLAIN,
-]
+export const VIEWS: readonly View[] = ALL_VIEWS.filter(({ of }) => of !== 'portal')
+export const PORTAL_VIEWS: readonly View[] = ALL_VIEWS.filter(({ of }) => of !== 'console')
 
 type Members = Readonly<Record<string, string | null | undefined>>
 

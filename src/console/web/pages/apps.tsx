@@ -2,6 +2,7 @@
 
 import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
+import { MAX_REPORTED_APPS } from '../../../contract/bounds.ts'
 import { useAsk } from '../api.ts'
 import type { AppUsage, Usage } from '../api-types.ts'
 import { bytes, count, many, short, span } from '../format.ts'
@@ -16,7 +17,6 @@ import { nearestOf, type ShownWindow, windowsOf } from '../windows.ts'
 
 const AGAIN_EVERY_MS = 5000
 const HOUR_SECONDS = 3600
-const MAX_APPS = 10_000
 const ROW_PX = 72
 const PHONE_ROW_PX = 116
 const SORTS = [
@@ -35,24 +35,18 @@ interface Row {
   readonly refused: number
 }
 
-type Kind = 'all' | 'near' | 'refused' | 'silent'
-
-const KINDS: Readonly<Record<Kind, (row: Row) => boolean>> = {
-  all: () => true,
-  near: ({ windows }) => windows.some(({ tone }) => tone !== undefined),
-  refused: ({ refused }) => refused > 0,
-  silent: ({ app }) => app.last_hour?.accepted_events === 0,
-}
-
-export function refusedOf({ last_hour: lastHour }: AppUsage): number {
-  return Object.values(lastHour?.refused ?? {}).reduce((sum, refused) => sum + refused, 0)
-}
+const KINDS = [
+  ['all', 'All', () => true],
+  ['near', 'Near a limit', ({ windows }) => windows.some(({ tone }) => tone !== undefined)],
+  ['refused', 'Refused', ({ refused }) => refused > 0],
+  ['silent', 'Silent', ({ app }) => app.last_hour?.accepted_events === 0],
+] as const satisfies readonly (readonly [name: string, words: string, isOf: (row: Row) => boolean])[]
 
 export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
-  const asked = useAsk<Usage>(urlTo('/api/apps', { top: String(MAX_APPS) }), AGAIN_EVERY_MS)
+  const asked = useAsk<Usage>(urlTo('/api/apps', { top: String(MAX_REPORTED_APPS) }), AGAIN_EVERY_MS)
   const usage = asked.value
   const text = query.get('app') ?? ''
-  const kind = (Object.keys(KINDS) as Kind[]).find((name) => name === query.get('kind')) ?? 'all'
+  const [kind, , isOfKind] = KINDS.find(([name]) => name === query.get('kind')) ?? KINDS[0]
   const sort = query.get('sort') ?? 'left'
   const isPhone = useMedia(PHONE)
   const counted = useCountedSpan()
@@ -65,7 +59,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
       ),
     [rows, text, sort],
   )
-  const shown = found.filter(KINDS[kind])
+  const shown = found.filter(isOfKind)
   useKeys({ Escape: () => go('/apps') })
   return (
     <div class="page">
@@ -119,7 +113,10 @@ export function useCountedSpan(): string {
 
 function rowsOf(usage: Usage | null): readonly Row[] {
   const readAtMs = Date.parse(usage?.read_at ?? '')
-  return (usage?.apps ?? []).map((app) => ({ app, windows: windowsOf(app, readAtMs), refused: refusedOf(app) }))
+  return (usage?.apps ?? []).map((app) => {
+    const refused = Object.values(app.last_hour?.refused ?? {}).reduce((sum, one) => sum + one, 0)
+    return { app, windows: windowsOf(app, readAtMs), refused }
+  })
 }
 
 function fits({ app: { app_id: id, name, plan, subscription } }: Row, text: string): boolean {
@@ -142,17 +139,13 @@ function sorted(rows: readonly Row[], sort: string): readonly Row[] {
 
 interface ControlsProps {
   readonly found: readonly Row[]
-  readonly kind: Kind
+  readonly kind: string
   readonly sort: string
   readonly text: string
 }
 
 function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
   const set = (changes: Readonly<Record<string, string | null>>): void => go(urlWith(changes), { replace: true })
-  const named = (name: Kind, words: string): readonly [Kind, string] => [
-    name,
-    `${words} ${count(found.filter(KINDS[name]).length)}`,
-  ]
   return (
     <div class="row wrap">
       <Field
@@ -167,12 +160,7 @@ function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
       <Tabs
         label="Which apps"
         value={kind}
-        options={[
-          named('all', 'All'),
-          named('near', 'Near a limit'),
-          named('refused', 'Refused'),
-          named('silent', 'Silent'),
-        ]}
+        options={KINDS.map(([name, words, isOf]) => [name, `${words} ${count(found.filter(isOf).length)}`] as const)}
         onPick={(wanted) => set({ kind: wanted === 'all' ? null : wanted })}
       />
       <span class="row push">
@@ -198,39 +186,26 @@ function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
 }
 
 /** A cell that a spreadsheet would take for a formula begins with a quote. */
-export function csvCell(value: string | number | null): string {
-  const text = value === null ? '' : String(value)
+function csvCell(value: string | number | null | undefined): string {
+  const text = String(value ?? '')
   const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
+const CSV_HEAD =
+  'app_id,name,plan,subscription,window,used,limit,resets_at,refused_last_hour,bytes_last_hour,bytes_today,bytes_highest_minute_today'
+
 function csvOf(rows: readonly Row[]): string {
-  const head = [
-    'app_id',
-    'name',
-    'plan',
-    'subscription',
-    'window',
-    'used',
-    'limit',
-    'resets_at',
-    'refused_last_hour',
-    'bytes_last_hour',
-    'bytes_today',
-    'bytes_highest_minute_today',
-  ]
-  const lines = rows.flatMap(({ app, windows, refused }) =>
-    windows.map(({ name, used, limit, resetsAt }) =>
-      [app.app_id, app.name, app.plan, app.subscription, name, used, limit, resetsAt, refused, ...bytesCells(app)]
+  const lines = rows.flatMap(({ app, windows, refused }) => {
+    const { last_hour, today, highest_minute_today } = app.stored_bytes ?? {}
+    const bytesCells = [last_hour, today, highest_minute_today]
+    return windows.map(({ name, used, limit, resetsAt }) =>
+      [app.app_id, app.name, app.plan, app.subscription, name, used, limit, resetsAt, refused, ...bytesCells]
         .map(csvCell)
         .join(','),
-    ),
-  )
-  return `${[head.join(','), ...lines].join('\n')}\n`
-}
-
-function bytesCells({ stored_bytes: stored }: AppUsage): readonly (number | null)[] {
-  return [stored?.last_hour ?? null, stored?.today ?? null, stored?.highest_minute_today ?? null]
+    )
+  })
+  return [CSV_HEAD, ...lines, ''].join('\n')
 }
 
 function NoApps(): JSX.Element {

@@ -2,6 +2,7 @@
 
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
+import { EVENT_TYPES } from '../../../contract/bounds.ts'
 import { useAsk } from '../api.ts'
 import type { EventRate, Found, NewestEvents, NotFound, Usage } from '../api-types.ts'
 import { type Line, linesIn, memberText } from '../event-text.ts'
@@ -17,8 +18,6 @@ import { Button, Card, Dot, Empty, Note, Problem, useMedia, vars, WIDE } from '.
 import { go, urlTo, urlWith } from '../route.ts'
 import { type EventLines, useEventLines } from './event-lines.ts'
 import { EventPanel } from './event-panel.tsx'
-
-const TYPES = ['track', 'screen', 'revenue'] as const
 
 export function Events({ query }: { query: URLSearchParams }): JSX.Element {
   const { portal } = useLive()
@@ -93,7 +92,7 @@ function Controls({ events: { names, perSecond }, keys, query, isPaused, onPause
   const { portal } = useLive()
   const apps = useAsk<Usage>(portal === null ? '/api/apps?top=1000' : null)
   const values = useMemo(
-    () => ({ app: apps.value?.apps.map(({ app_id }) => app_id) ?? [], type: TYPES, name: names }),
+    () => ({ app: apps.value?.apps.map(({ app_id }) => app_id) ?? [], type: EVENT_TYPES, name: names }),
     [apps.value, names],
   )
   return (
@@ -107,7 +106,7 @@ function Controls({ events: { names, perSecond }, keys, query, isPaused, onPause
       <Tabs
         label="Type"
         value={query.get('type') ?? ''}
-        options={[['', 'All'], ...TYPES.map((type) => [type, type] as const)]}
+        options={[['', 'All'], ...EVENT_TYPES.map((type) => [type, type] as const)]}
         onPick={(type) => go(urlWith({ type }), { replace: true })}
       />
       <span class="row push">

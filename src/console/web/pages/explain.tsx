@@ -2,6 +2,7 @@
 
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
+import { MAX_BODY_BYTES } from '../../../contract/bounds.ts'
 import { ask, readJson } from '../api.ts'
 import type { Explained } from '../api-types.ts'
 import { changeFor, meaningOf } from '../codes.ts'
@@ -12,7 +13,6 @@ import { AS_TYPED, Tabs } from '../parts/controls.tsx'
 import { AppName, Bar, Button, Card, Empty, List, Pill, Problem, Verdict, vars } from '../parts/ui.tsx'
 import { urlTo } from '../route.ts'
 
-const MAX_BODY_BYTES = 524_288
 /** More are counted, not listed. */
 const MAX_LISTED = 200
 

@@ -2,6 +2,7 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { MAX_REFUSALS_SHOWN } from '../../../contract/admin/words.ts'
 import type { Refusal, RefusalGroup, Refusals } from '../api-types.ts'
 import { addressOf, causeKey, statusOf, type Tone, toneOf } from '../codes.ts'
 import { count, many, UUID, utc } from '../format.ts'
@@ -19,8 +20,6 @@ import { CausePanel, CauseRow, refusalsOf, useCauses } from './cause.tsx'
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */
 const PORTAL_EVERY_MS = 10_000
-/** As many as a process keeps. */
-const MAX_REFUSALS = 1000
 const PHONE_CAUSES = 5
 const REPLAYED = 'replayed_other_body'
 const FAMILIES: readonly (readonly [string, Tone])[] = [
@@ -39,7 +38,7 @@ export function Refused({ query }: { query: URLSearchParams }): JSX.Element {
   useEffect(() => {
     if (id !== null && UUID.test(id)) go(urlTo('/batch', { id: id.toLowerCase() }), { replace: true })
   }, [id])
-  const path = urlTo('/api/refusals', { ...filter, limit: String(MAX_REFUSALS) })
+  const path = urlTo('/api/refusals', { ...filter, limit: String(MAX_REFUSALS_SHOWN) })
   return <RefusedPage key={path} path={path} keys={keys} query={query} />
 }
 
@@ -113,13 +112,13 @@ function useRefusals(path: string, streamPath: string): { refusals: readonly Ref
   const add = (more: readonly Refusal[]): void =>
     setRefusals((last) => {
       const all = new Map([...more, ...last].map((one) => [one.request_id, one]))
-      return [...all.values()].toSorted((one, other) => (one.time < other.time ? 1 : -1)).slice(0, MAX_REFUSALS)
+      return [...all.values()].toSorted((one, other) => (one.time < other.time ? 1 : -1)).slice(0, MAX_REFUSALS_SHOWN)
     })
   const why = useLiveList(
     { list: path, stream: streamPath },
     (list) => add((list as Refusals).refusals),
     (name, data) => {
-      if (name === 'refusal' && waiting.current.push(data as Refusal) > MAX_REFUSALS) waiting.current.shift()
+      if (name === 'refusal' && waiting.current.push(data as Refusal) > MAX_REFUSALS_SHOWN) waiting.current.shift()
     },
   )
   useEffect(() => {

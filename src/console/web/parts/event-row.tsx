@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
+import { EVENT_TYPES } from '../../../contract/bounds.ts'
 import { type Line, memberText, previewOf, type Shown, systemOf, underBatches } from '../event-text.ts'
 import { many } from '../format.ts'
 import { useLive } from '../live.tsx'
@@ -16,7 +17,7 @@ const HEADS = ['Type', 'Name', '-Properties', '->User']
 const ROW_PX = 28
 const PHONE_ROW_PX = 32
 const FADE_MS = 600
-const TYPES: ReadonlySet<string> = new Set(['track', 'screen', 'revenue'])
+const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES)
 
 export function TypePill({ event }: { event: unknown }): JSX.Element {
   const type = memberText(event, 'type')

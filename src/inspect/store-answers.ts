@@ -1,6 +1,7 @@
 // What one process answers for all from the stores: what would happen to a body, where a batch is, how much apps have used.
 
 import type { App, AppDirectory } from '../apps/app.ts'
+import type { Example } from '../contract/admin/apps.ts'
 import type { LastHourPiece } from '../contract/admin/peers.ts'
 import { PORTAL_PROBLEMS, type PortalProblem, PROBLEMS, problemOf } from '../contract/admin/problems.ts'
 import type { OfStores } from '../contract/admin/words.ts'
@@ -43,15 +44,8 @@ export interface OpenStores {
   readonly queue: Pick<EventQueue, 'refusalNow'>
   readonly bytes: Pick<StoredBytes, 'window'>
   readonly place: QueuePlace
+  /** What a request to try is made of. */
   readonly example: () => Example
-}
-
-/** What a request to try is made of. */
-export interface Example {
-  readonly port: number
-  readonly tls: boolean
-  /** Of the demo app that a first start makes, whose key is no secret; null: there is none. */
-  readonly app_key: string | null
 }
 
 const NO_BODY = Buffer.alloc(0)

@@ -2,6 +2,7 @@
 // for two seconds at most, and says how far it came. It runs in a thread of its own.
 
 import type { EventFilter } from '../../contract/admin/peers.ts'
+import type { NewestEvents } from '../../contract/admin/stored.ts'
 import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
 import { batchIdOf, isUuid } from '../../contract/ids.ts'
 import { readIds, readRecord, type StoredRecord } from '../../contract/record/record-members.ts'
@@ -16,21 +17,14 @@ const MAX_FOUND = 50
 /** Of an answer's events, most of which are far smaller. */
 const MAX_EVENTS_BYTES = 4_194_304
 
-interface Searched {
-  /** When the oldest record that was read was received; null: none was. */
-  readonly searched_back_to: string | null
-  /** false: the time was over before. */
-  readonly complete: boolean
-  /** Records that are damaged. */
-  readonly skipped: number
-}
+type Searched = Writable<Pick<NewestEvents, 'searched_back_to' | 'complete' | 'skipped'>>
 
 /** true: it was found. */
 type Look = (line: Buffer, head: { readonly batchId: string; readonly appId: string }) => boolean
 
 /** Where the queue cannot be read to its end, what `hasFound` is answered. */
 async function readBack(place: QueuePlace, untilMs: number, hasFound: () => boolean, look: Look): Promise<Searched> {
-  const searched: Writable<Searched> = { searched_back_to: null, complete: false, skipped: 0 }
+  const searched: Searched = { searched_back_to: null, complete: false, skipped: 0 }
   try {
     searched.complete = await readEach(place, untilMs, look, searched)
   } catch (error) {
@@ -40,7 +34,7 @@ async function readBack(place: QueuePlace, untilMs: number, hasFound: () => bool
 }
 
 /** false: the time was over before. */
-async function readEach(place: QueuePlace, untilMs: number, look: Look, found: Writable<Searched>): Promise<boolean> {
+async function readEach(place: QueuePlace, untilMs: number, look: Look, found: Searched): Promise<boolean> {
   let isNewest = true
   for await (const lines of newestRecords(place)) {
     for (const line of lines) {

@@ -1,27 +1,13 @@
 // What is said of refused requests, to the people who run the service.
 
+import type { Refusal } from '../../contract/admin/refusals.ts'
 import type { OverloadReason, RefusalReason } from '../../contract/outcome.ts'
 
-/** One request. Its members have the names of the console's API. */
-export interface OwnRefusal {
+/** One request, with the members that the console's API shows, and here its time as a number and what its reason may be. */
+export interface OwnRefusal extends Omit<Refusal, 'time' | 'reason' | 'shape' | 'node'> {
   readonly time_ms: number
-  /** As the client got it in X-Request-Id; of a replay, its X-Batch-Id. */
-  readonly request_id: string
-  /** null: the request named no app that is known. */
-  readonly app_id: string | null
-  /** An `error` of the public API, or `replayed_other_body`. */
-  readonly code: string
-  /** Of a 503, or where the code alone does not say why; null elsewhere. */
   readonly reason: RefusalReason | null
-  /** Of a web page that is refused because it may not send; null elsewhere. */
-  readonly origin: string | null
-  /** Of the first offending member; null: no member offends. */
-  readonly path: string | null
-  /** Type and length of that member; null: no member offends. */
   readonly shape: string | null
-  readonly message: string
-  /** null: none, or it was not read. */
-  readonly sdk_version: string | null
 }
 
 /**

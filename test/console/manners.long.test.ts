@@ -307,6 +307,26 @@ test('too many watchers, and an API that fails, are said in the view', async () 
   await expectShown(await open('/apps'), 'Redis does not answer.')
 })
 
+test('a list that could not be read is asked for again, of events as of refusals', async () => {
+  for (const [path, list] of [
+    ['/events', '/api/events'],
+    ['/refused', '/api/refusals'],
+  ] as const) {
+    const whole = stage.double.answers.get(list)
+    let failures = 0
+    stage.double.answers.set(list, (asked) => {
+      // Causes are asked for apart, with a limit of one.
+      if (asked.query['limit'] === '1' || failures === 2) return whole?.(asked) ?? ok({})
+      failures += 1
+      return { status: 503, body: { error: 'busy', message: 'this list is read by others' } }
+    })
+    const page = await open(path)
+    await expectShown(page, 'This list is read by others.')
+    await page.getByText('This list is read by others.').waitFor({ state: 'detached' })
+    expect(failures).toBe(2)
+  }
+})
+
 test('a code that the table does not know is shown all the same', async () => {
   const group = groupOf(0, { code: 'of_a_later_version', path: null })
   stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups: [group] }))

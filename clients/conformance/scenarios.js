@@ -306,6 +306,8 @@ export const SCENARIOS = [
       { deviceAheadMs: 30 * SECOND_MS },
       'release',
       'settle',
+      // The answer is sent; until the SDK has read it, its clock has to stay.
+      { quiet: SECOND_MS },
       // What follows may take two requests, and the answer to the first of them teaches nothing.
       { deviceAheadMs: 0 },
       { serviceAheadMs: 0 },

@@ -88,7 +88,7 @@ export class SpoolLog {
     if (outage.isDraining) return
     outage.isDraining = true
     this.#options.onNotice(
-      `NATS takes batches again: sending ${batches + 1} from the spool (${formatBytes(bytes)}), oldest first`,
+      `NATS takes batches again: the first of the spool is sent, and ${batches} more follow (${formatBytes(bytes)}), oldest first`,
       'info',
     )
   }

@@ -84,5 +84,8 @@ async function main() {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.once(signal, () => process.exit(130))
-  await main()
+  await main().catch((error) => {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
+    process.exitCode = 2
+  })
 }

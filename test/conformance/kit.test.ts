@@ -1,5 +1,6 @@
 // What the kit says of a driver that does not keep to its format.
 
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
@@ -97,4 +98,18 @@ it.concurrent('lacks a capability has its scenarios left out, and the table says
   const without = await runAll([process.execPath, '-e', driver], { only: ['restart', 'opt-out'] })
   expect(without.map(({ state }) => state)).toEqual(['left out', 'left out'])
   expect(tableOf(without)).toContain('none: 0 held, 0 failed, 2 left out')
+})
+
+it.concurrent.each([
+  [['--nope'], "Unknown option '--nope'"],
+  [['--only', 'nope', '--', 'true'], 'there is no scenario nope'],
+  [['--at-once', '0', '--', 'true'], 'node '],
+])('is asked for with %j: what is wrong, and the usage, without a stack', (words, message) => {
+  const { status, stderr } = spawnSync(process.execPath, [resolve('clients/conformance/main.js'), ...words], {
+    encoding: 'utf8',
+  })
+  expect(status).toBe(2)
+  expect(stderr).toContain(message)
+  expect(stderr).toContain('[--only NAME,NAME…]')
+  expect(stderr).not.toContain('    at ')
 })

@@ -23,7 +23,7 @@ RUN node deploy/image/prune.js node_modules
 
 FROM ${BASE} AS runtime
 ARG BASE
-ARG VERSION=0.3.0
+ARG VERSION=0.4.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="sluice" \
       org.opencontainers.image.description="Takes batches of events over HTTP, checks and limits them, queues them durably, and answers" \

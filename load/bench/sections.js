@@ -142,7 +142,8 @@ export async function memory(options) {
     number(loaded.resident),
     number(loaded.peak),
     number(result.perSecond),
-    number(connectionKb, 2),
+    // Freed memory is used again first.
+    connectionKb > 0 ? number(connectionKb, 2) : 'not seen',
   ])
   const title = `Memory: ${nameOf(kind)}, one core, one decoder thread, ${seconds} s`
   return { numbers: results, text: table(title, head, rows, options) }

@@ -99,7 +99,9 @@ function measure(isQuick, rounds) {
   }
 }
 
-const today = () => new Date().toISOString().slice(0, 10)
+function today() {
+  return new Date().toISOString().slice(0, 10)
+}
 
 /** @param {string} script @param {string[]} args */
 function run(script, args) {

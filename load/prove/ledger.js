@@ -53,7 +53,7 @@ export function page(entries, hashOf) {
       const current = hashOf(kind) === hash ? 'yes' : 'no'
       const minutes = (cpuSeconds / 60).toFixed(0)
       const faults = found.length === 0 ? 'nothing' : found.map((command) => `\`${command}\``).join(' ')
-      return `| ${kind} | ${amount.toLocaleString('en')} ${unit} | ${minutes} | ${commit} | ${hash.slice(0, 8)} | ${current} | ${faults} |`
+      return `|${kind}|${amount.toLocaleString('en')} ${unit}|${minutes}|${commit}|${hash.slice(0, 8)}|${current}|${faults}|`
     })
   const ofNow = entries.filter(({ kind, hash }) => hashOf(kind) === hash)
   const hours = (/** @type {readonly Entry[]} */ some) => {
@@ -62,13 +62,12 @@ export function page(entries, hashOf) {
   }
   return `# Proof
 
-What was run beside the tests, by turns: \`npm run prove -- --hours N --markdown\`, which goes on where it stopped and made this page. A kind's
-hash is that of all files in the rooms of src that decide what it finds. "As it is" says whether these are the files of this page's commit:
-what ran on others counts for them. What was found has the command that shows it; it is mended before the next release.
+What ran beside the tests, by turns: \`npm run prove -- --hours N --markdown\`, which goes on where it stopped. A kind's hash is of the files
+that decide what it finds; "as it is": they are this commit's. What was found has the command that shows it.
 
-Simulator: ${hours(entries)} core-hours in all, ${hours(ofNow)} of them on the files as they are.
+Simulator: ${hours(entries)} core-hours, ${hours(ofNow)} of them on the files as they are.
 
-| what | how much | CPU minutes | last commit | hash | as it is | found |
+|what|how much|CPU minutes|last commit|hash|as it is|found|
 |---|---|---|---|---|---|---|
 ${rows.join('\n')}
 `

@@ -65,9 +65,9 @@ test('the page tells the hours of all files from those of these, and names what 
     entryOf('simulate nats', { hash: 'before', cpuSeconds: 7200, found: ['npm run simulate -- --seed 5'] }),
   ]
   const text = page(entries, always)
-  expect(text).toContain('3.0 core-hours in all, 1.0 of them on the files as they are')
-  expect(text).toContain('| simulate nats | 10 histories | 60 | c1 | now | yes | nothing |')
-  expect(text).toContain('`npm run simulate -- --seed 5` |')
+  expect(text).toContain('3.0 core-hours, 1.0 of them on the files as they are')
+  expect(text).toContain('|simulate nats|10 histories|60|c1|now|yes|nothing|')
+  expect(text).toContain('`npm run simulate -- --seed 5`|')
 })
 
 test('every planted bug is in one of the runs, and each kind has a name of its own', () => {

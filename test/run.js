@@ -1,4 +1,4 @@
-// Runs vitest with the arguments given. Where one to three files of a larger run fail, they run once more, alone. A test that
+// Runs vitest with the arguments given. Where one to six files of a larger run fail, they run once more, alone. A test that
 // failed beside others on a busy machine, and holds when it has the machine, is named as one to mend, and does not fail the run.
 
 import { spawnSync } from 'node:child_process'

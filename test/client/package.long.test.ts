@@ -83,7 +83,7 @@ describe('the tarball', () => {
     const links = [...README.matchAll(/\]\(([^)]*)\)/g)].map(([, link]) => link)
     expect(links.length).toBeGreaterThan(2)
     for (const link of links) {
-      const [, path] = link.split(`${REPOSITORY}/blob/main/`)
+      const [, path] = link.replace(/#.*$/, '').split(`${REPOSITORY}/blob/main/`)
       expect(path, link).toBeDefined()
       expect(existsSync(join(ROOT, path)), link).toBe(true)
     }

@@ -135,7 +135,7 @@ async function play(steps: readonly Step[]): Promise<void> {
 }
 
 describe('every event', () => {
-  it('that was sealed is stored once or reported, whatever happens', { timeout: 120_000 }, async () => {
+  it('that was sealed is stored once or reported, whatever happens', async () => {
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), play), { numRuns: RUNS })
   })
 })

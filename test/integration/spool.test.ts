@@ -96,7 +96,9 @@ describe('while NATS is away', () => {
     expect([...opened.counted.values()].every((events) => events === 0)).toBe(true)
     await eventually('the disk is empty', async () => (await readSpoolPlainly(folder)).length === 0)
     expect(opened.notices.some((text) => text.includes('they are spooled'))).toBe(true)
-    expect(opened.notices.some((text) => text.includes('the first of the spool is sent, and 299 more follow'))).toBe(true)
+    expect(opened.notices.some((text) => text.includes('the first of the spool is sent, and 299 more follow'))).toBe(
+      true,
+    )
     await opened.spool.stop()
   })
 

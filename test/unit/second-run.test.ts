@@ -12,7 +12,7 @@ test('files that fail in a larger run are run again, alone, with the same option
 })
 
 test('nothing runs again where many fail, where all that ran failed, where none did, or where the run ended before its report', () => {
-  const failed = ['a', 'b', 'c', 'd']
+  const failed = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
   expect(secondRun(args, { ran: 40, failed })).toBeUndefined()
   expect(secondRun(args, { ran: 3, failed: failed.slice(0, 3) })).toBeUndefined()
   expect(secondRun(args, { ran: 40, failed: [] })).toBeUndefined()

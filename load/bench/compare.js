@@ -138,11 +138,13 @@ async function bySetting(title, kinds, { here: [hereName, here], there: [thereNa
 
 /** @param {ServiceOptions} here @param {ServiceOptions} [there] @returns {Starts} */
 function serviceStarts(here, there) {
-  const starting = (/** @type {ServiceOptions} */ options) => async () => {
-    const server = await startService(options)
-    return { server, stop: server.stop }
-  }
-  return { here: starting(here), there: starting(there) }
+  return { here: () => stageOf(startService(here)), there: () => stageOf(startService(there)) }
+}
+
+/** @param {Promise<import('./servers.js').Server>} starting @returns {Promise<Stage>} */
+export async function stageOf(starting) {
+  const server = await starting
+  return { server, stop: server.stop }
 }
 
 /** Each on a Redis and a NATS of its own. @param {ServiceOptions} there @returns {Starts} */
@@ -155,7 +157,7 @@ function clusterStarts(there) {
 }
 
 /** As much as wrk can send. @param {import('./wrk.js').Case} kind @param {Starts} starts @param {Rounds & { folder: string, origin?: string }} options */
-async function fullLoads(kind, starts, options) {
+export async function fullLoads(kind, starts, options) {
   const bodies = await writeBodies(options.folder, kind, SEED)
   return await takeTurns(nameOf(kind), starts, options, (server, seconds) =>
     runWrk(server, bodies, { ...kind, seconds, origin: options.origin }),

@@ -148,16 +148,16 @@ describe('the judge', () => {
     expect(await firstFound('calm', open)).toBe('a replay was refused')
   })
 
-  it('detects a loss in NATS that nobody tells, and one that is told and did not happen', async () => {
+  it('detects a loss in NATS that is not reported, and one that is reported and did not happen', async () => {
     const steps: History['steps'] = [send(1000, {}), { atMs: 60_000, kind: 'stream lost' }]
     const silent: OpenParts = (seams) => openParts({ ...seams, onLoss: () => {} })
-    expect(await oracleOf(history('lost', { steps, endMs: 80_000 }), silent)).toBe('a loss is told by nobody')
+    expect(await oracleOf(history('lost', { steps, endMs: 80_000 }), silent)).toBe('a loss is not reported')
     const wrong: OpenParts = (seams) => {
       seams.onLoss('counts', 'the bucket SLUICE_COUNTS is gone')
       return openParts(seams)
     }
     const calm = history('calm', { steps: [send(1000, {})], endMs: 2000 })
-    expect(await oracleOf(calm, wrong)).toBe('a loss is told that did not happen')
+    expect(await oracleOf(calm, wrong)).toBe('a loss is reported that did not happen')
   })
 
   it('detects a stage that throws', async () => {

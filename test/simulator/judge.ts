@@ -408,7 +408,7 @@ export class Judge {
   judgeLosses(): void {
     const found = this.#cluster.losses.judge(this.#cluster.nodes)
     if (found !== null)
-      this.#report(found.isFalse ? 'a loss is told that did not happen' : 'a loss is told by nobody', found.detail)
+      this.#report(found.isFalse ? 'a loss is reported that did not happen' : 'a loss is not reported', found.detail)
   }
 
   /** Each alert is raised once, and none for nothing. */
@@ -428,7 +428,7 @@ export class Judge {
   async judgeDamage(node: SimulatedNode): Promise<void> {
     const found = (await this.#cluster.machine?.judgeDamage(node.host)) ?? null
     if (found !== null)
-      this.#report(found.isFalse ? 'damage is told that did not happen' : 'damage is told by nobody', found.detail)
+      this.#report(found.isFalse ? 'damage is reported that did not happen' : 'damage is not reported', found.detail)
   }
 
   reportNotRecovered(detail: string): void {

@@ -15,10 +15,10 @@ export type Oracle =
   | 'requests are lost'
   | 'a stage threw'
   | 'an answer came late'
-  | 'a loss is told by nobody'
-  | 'a loss is told that did not happen'
-  | 'damage is told by nobody'
-  | 'damage is told that did not happen'
+  | 'a loss is not reported'
+  | 'a loss is reported that did not happen'
+  | 'damage is not reported'
+  | 'damage is reported that did not happen'
   | 'an alert was lost'
   | 'an alert was raised twice or for nothing'
 
@@ -28,7 +28,7 @@ export const OF_THE_PROCESS: readonly Oracle[] = [
   'requests are lost',
   'a stage threw',
   'an answer came late',
-  'damage is told by nobody',
+  'damage is not reported',
 ]
 
 /** Oracles that the service does not satisfy yet, and what each waits for. The list is to become empty. */

@@ -20,6 +20,8 @@ const VERSION = 1
 const LOOK_MS = 500
 /** After a write, so many times as long: records that change all the time are not written all the time. */
 const PAUSES = 100
+/** However long a disk took. */
+const MAX_PAUSE_MS = 60_000
 /** Made into text in one turn of the event loop. */
 const APPS_A_TURN = 500
 
@@ -114,7 +116,8 @@ export class KeptApps implements AppDirectory {
     this.#isWriting = true
     this.#writing = this.#write().finally(() => {
       this.#isWriting = false
-      this.#pausedUntilMs = timers.monotonicMs() + PAUSES * (timers.monotonicMs() - atMs)
+      const endAtMs = timers.monotonicMs()
+      this.#pausedUntilMs = endAtMs + Math.min(PAUSES * (endAtMs - atMs), MAX_PAUSE_MS)
     })
   }
 

@@ -83,6 +83,27 @@ test('records that change all the time are not written all the time', async () =
   expect(writes).toBe(2)
 })
 
+test('a disk that stood still for long puts the next write off by a minute at most', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  const { kept, timers, records } = await openKept(path, true)
+  let writes = 0
+  Object.defineProperty(records, 'apps', {
+    get: () => {
+      writes += 1
+      if (writes === 1) timers.block(20_000)
+      return APPS
+    },
+  })
+  await timers.pass(1000)
+  await expect.poll(() => existsSync(path)).toBe(true)
+  records.changes += 1
+  await timers.pass(59_000)
+  expect(writes).toBe(1)
+  await timers.pass(3000)
+  await expect.poll(() => writes).toBe(2)
+  await kept.stop()
+})
+
 test('none at all are as good as no file: each key may have been made since', async () => {
   const path = join(await makeFolder(), 'apps.ndjson')
   const { kept, records } = await openKept(path, true)

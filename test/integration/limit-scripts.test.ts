@@ -27,6 +27,7 @@ import {
 } from '../../src/limits/shared/take.ts'
 import { evaluate } from '../../src/redis/script.ts'
 import { connectTo, timed } from '../support/limits.ts'
+import { freePort } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { anApp } from '../unit/apps/apps.ts'
 
@@ -360,7 +361,8 @@ describe('take.lua', () => {
   })
 
   it('has all keys of a partition in one hash slot', async () => {
-    const cluster = await startRedis(['--cluster-enabled', 'yes'])
+    // Its own choice, 10,000 above, is one of the ports that the system gives to outgoing connections.
+    const cluster = await startRedis(['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())])
     const asker = connectTo(cluster.url)
     const slotsOf = async (partition: number): Promise<number> => {
       const keys = [

@@ -45,30 +45,37 @@ export function withRun(entries, run) {
   return [...others, { ...run, ...sums, found: [...before.found, ...run.found] }]
 }
 
-/** @param {readonly Entry[]} entries @param {(kind: string) => string | undefined} hashOf of the files as they are; undefined: there is no such kind any more */
+/** One row a kind. @param {readonly Entry[]} entries @param {(kind: string) => string | undefined} hashOf of the files as they are; undefined: there is no such kind any more */
 export function page(entries, hashOf) {
-  const rows = entries
-    .toSorted((one, other) => one.kind.localeCompare(other.kind) || one.commit.localeCompare(other.commit))
-    .map(({ kind, hash, commit, amount, unit, cpuSeconds, found }) => {
-      const current = hashOf(kind) === hash ? 'yes' : 'no'
-      const minutes = (cpuSeconds / 60).toFixed(0)
-      const faults = found.length === 0 ? 'nothing' : found.map((command) => `\`${command}\``).join(' ')
-      return `|${kind}|${amount.toLocaleString('en')} ${unit}|${minutes}|${commit}|${hash.slice(0, 8)}|${current}|${faults}|`
-    })
   const ofNow = entries.filter(({ kind, hash }) => hashOf(kind) === hash)
-  const hours = (/** @type {readonly Entry[]} */ some) => {
-    const simulated = some.filter(({ kind }) => kind.startsWith('simulate '))
-    return (simulated.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0) / 3600).toFixed(1)
-  }
+  const names = [...new Set(entries.map(({ kind }) => kind))].sort()
+  const rows = names.map((name) => {
+    const [all, now] = [entries, ofNow].map((some) => some.filter(({ kind }) => kind === name))
+    const { commit, hash, unit } = now[0] ?? all[all.length - 1]
+    const found = all.flatMap((entry) => entry.found).map((command) => `\`${command}\``)
+    const amounts = [amountOf(all), `${amountOf(now)} ${unit}`, minutesOf(all), minutesOf(now)]
+    return `|${[name, ...amounts, commit, hash.slice(0, 8), found.join(' ') || 'nothing'].join('|')}|`
+  })
+  const simulated = [entries, ofNow].map((some) => some.filter(({ kind }) => kind.startsWith('simulate ')))
+  const [all, now] = simulated.map((some) => (secondsOf(some) / 3600).toFixed(1))
   return `# Proof
 
-What ran beside the tests, by turns: \`npm run prove -- --hours N --markdown\`, which goes on where it stopped. A kind's hash is of the files
-that decide what it finds; "as it is": they are this commit's. What was found has the command that shows it.
+What ran beside the tests, by turns: \`npm run prove -- --hours N --markdown\`, which goes on where it stopped. The hash is of the files
+that decide what a kind finds; "now": on these files as they are. What was found has the command that shows it.
 
-Simulator: ${hours(entries)} core-hours, ${hours(ofNow)} of them on the files as they are.
+Simulator: ${all} core-hours, ${now} of them on the files as they are.
 
-|what|how much|CPU minutes|last commit|hash|as it is|found|
-|---|---|---|---|---|---|---|
+|what|in all|now|CPU minutes|now|commit|hash|found|
+|---|---|---|---|---|---|---|---|
 ${rows.join('\n')}
 `
 }
+
+/** @param {readonly Entry[]} entries */
+const amountOf = (entries) => entries.reduce((sum, { amount }) => sum + amount, 0).toLocaleString('en')
+
+/** @param {readonly Entry[]} entries */
+const secondsOf = (entries) => entries.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0)
+
+/** @param {readonly Entry[]} entries */
+const minutesOf = (entries) => (secondsOf(entries) / 60).toFixed(0)

@@ -66,8 +66,9 @@ test('the page tells the hours of all files from those of these, and names what 
   ]
   const text = page(entries, always)
   expect(text).toContain('3.0 core-hours, 1.0 of them on the files as they are')
-  expect(text).toContain('|simulate nats|10 histories|60|c1|now|yes|nothing|')
-  expect(text).toContain('`npm run simulate -- --seed 5`|')
+  expect(text).toContain('|simulate nats|20|10 histories|180|60|c1|now|`npm run simulate -- --seed 5`|')
+  expect(page(entries.slice(0, 1), always)).toContain('|simulate nats|10|10 histories|60|60|c1|now|nothing|')
+  expect(page(entries.slice(1), always)).toContain('|simulate nats|10|0 histories|120|0|c1|before|')
 })
 
 test('every planted bug is in one of the runs, and each kind has a name of its own', () => {

@@ -59,7 +59,14 @@ class LongestFirst extends BaseSequencer {
 // those, and the simulator, which puts its time in the place of the system's.
 const ALONE = [...MOCKING, 'test/simulator/*.test.ts']
 const exclude = [...configDefaults.exclude, LONG, ...ALONE]
-const common = { setupFiles: SET_UP, isolate: false, unstubGlobals: true, unstubEnvs: true }
+const common = {
+  setupFiles: SET_UP,
+  isolate: false,
+  unstubGlobals: true,
+  unstubEnvs: true,
+  // What is built is tested as it is.
+  server: { deps: { external: [/\/dist\//] } },
+}
 /** A machine that other programs keep busy is slow, and no test fails for that: this ends only what hangs. */
 const HANGS_AFTER_MS = 300_000
 const unit = { ...common, testTimeout: HANGS_AFTER_MS, hookTimeout: HANGS_AFTER_MS }

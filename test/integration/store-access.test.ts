@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { events, get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
+import { NEW_KEY } from '../support/fixture.ts'
 import { NATS_SERVER, needCurrentNats, startNats } from '../support/nats.ts'
 import { createNatsOperator } from '../support/nats-credentials.ts'
 import { metricsOf } from '../support/processes.js'
@@ -17,11 +18,6 @@ import { eventually, makeFolder, runCommand, type Service, startService } from '
 
 const APP_KEY = 'ak_access'
 const AUDITED_MS = 60_000
-
-async function folderOf(): Promise<string> {
-  const folder = await makeFolder()
-  return folder
-}
 
 async function startConfiguredNats(lines: string, server = NATS_SERVER): Promise<Program> {
   const nats = await startProgram({
@@ -47,7 +43,7 @@ async function startNode(env: Readonly<Record<string, string>>): Promise<Service
   const add = ['apps', 'add', '--app-id', 'access', '--app-key', APP_KEY, '--plan', '5m', '--subscription', 'active']
   const added = await runCommand(add, env)
   expect(added.code, added.output).toBe(0)
-  const node = await startService({ dataDir: await folderOf(), env: { SLUICE_PARSERS: '1', ...env } })
+  const node = await startService({ dataDir: await makeFolder(), env: { SLUICE_PARSERS: '1', ...env } })
   onTestFinished(() => node.kill())
   await becomesReady(node)
   return node
@@ -64,23 +60,14 @@ async function isAudited(node: Service): Promise<boolean> {
 function makeCertificates(folder: string): (name: string) => string {
   const path = (name: string): string => join(folder, name)
   const openssl = (...args: string[]): unknown => execFileSync('openssl', args, { stdio: 'ignore' })
-  const newKey = ['-newkey', 'rsa:2048', '-nodes', '-keyout']
+  const newKey = [...NEW_KEY, '-keyout']
   openssl('req', '-x509', ...newKey, path('ca.key'), '-out', path('ca.pem'), '-days', '2', '-subj', '/CN=authority')
   writeFileSync(path('names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n')
   for (const name of ['server', 'client', 'next']) {
     openssl('req', ...newKey, path(`${name}.key`), '-out', path(`${name}.csr`), '-subj', `/CN=${name}`)
     const request = ['-req', '-in', path(`${name}.csr`), '-extfile', path('names'), '-days', '2']
-    openssl(
-      'x509',
-      ...request,
-      '-CA',
-      path('ca.pem'),
-      '-CAkey',
-      path('ca.key'),
-      '-CAcreateserial',
-      '-out',
-      path(`${name}.pem`),
-    )
+    const authority = ['-CA', path('ca.pem'), '-CAkey', path('ca.key'), '-CAcreateserial']
+    openssl('x509', ...request, ...authority, '-out', path(`${name}.pem`))
   }
   return path
 }
@@ -89,7 +76,7 @@ describe('NATS_CREDS', () => {
   it('lets service, audit and commands in, and is read again when the connection is made again', async () => {
     const operator = createNatsOperator()
     const nats = await startConfiguredNats(operator.configuration)
-    const file = join(await folderOf(), 'sluice.creds')
+    const file = join(await makeFolder(), 'sluice.creds')
     writeFileSync(file, operator.newUser())
     const url = `nats://127.0.0.1:${nats.port}`
     const env = await sharedEnvironment({ NATS_URL: url, NATS_CREDS: file })
@@ -114,7 +101,7 @@ describe('NATS_CREDS', () => {
 
 describe('NATS_CA, NATS_CERT and NATS_KEY', () => {
   it('let service, audit and commands in, and are read again when the connection is made again', async () => {
-    const folder = await folderOf()
+    const folder = await makeFolder()
     const path = makeCertificates(folder)
     const quoted = (name: string): string => JSON.stringify(path(name))
     const nats = await startConfiguredNats(
@@ -167,13 +154,13 @@ describe('NATS_CA, NATS_CERT and NATS_KEY', () => {
 
   it('are not sent to a server that offers no TLS', async () => {
     const nats = await startConfiguredNats('')
-    const path = makeCertificates(await folderOf())
+    const path = makeCertificates(await makeFolder())
     const env = await sharedEnvironment({ NATS_URL: `nats://127.0.0.1:${nats.port}`, NATS_CA: path('ca.pem') })
     expect((await runCommand(['check'], env)).output).toMatch(/FAIL +nats .*tls/i)
   })
 
   it('reach a server that says nothing before the TLS handshake', async (context) => {
-    const path = makeCertificates(await folderOf())
+    const path = makeCertificates(await makeFolder())
     const [cert, key] = [path('server.pem'), path('server.key')].map((file) => JSON.stringify(file))
     // It cuts off who has not begun one by then, before the service does.
     const tls = `tls { cert_file: ${cert}, key_file: ${key}, handshake_first: true, timeout: 1 }`
@@ -187,7 +174,7 @@ describe('NATS_CA, NATS_CERT and NATS_KEY', () => {
 
 describe('REDIS_CA, REDIS_CERT and REDIS_KEY', () => {
   it('let service, audit and commands in, and are read again when the connection is made again', async () => {
-    const path = makeCertificates(await folderOf())
+    const path = makeCertificates(await makeFolder())
     const redis = await startProgram({
       name: 'redis-tls',
       command: ({ port, folder }) => {
@@ -231,7 +218,7 @@ describe('REDIS_CA, REDIS_CERT and REDIS_KEY', () => {
 
 describe('a value in a file', () => {
   it('lets service and commands in, and is read again at each connection and login', async () => {
-    const folder = await folderOf()
+    const folder = await makeFolder()
     const file = (name: string): string => join(folder, name)
     const redis = await startRedis(['--requirepass', 'first'])
     onTestFinished(() => redis.stop())
@@ -285,7 +272,7 @@ describe('a value in a file', () => {
   })
 
   it('is named where it cannot be read, is empty, or is given twice', async () => {
-    const empty = join(await folderOf(), 'empty')
+    const empty = join(await makeFolder(), 'empty')
     writeFileSync(empty, '\n')
     const env = { REDIS_URL_FILE: empty, NATS_URL_FILE: '/nowhere/nats', NATS_URL: 'nats://127.0.0.1:1' }
     const { code, output } = await runCommand(['check'], env)

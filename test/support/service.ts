@@ -4,6 +4,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
 import { atEnd, type Exit, launch, MAIN, type Running, runToEnd, startNode } from './processes.js'
 
 export type { Exit }
@@ -94,15 +95,45 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 export type CommandResult = Pick<Awaited<ReturnType<typeof runToEnd>>, 'code' | 'stdout' | 'output'>
 
-/** Runs a command of the built program to its end. */
+/** Runs a command of the built program to its end: here, since a process each costs a fifth of a second of CPU. The service has one. */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   folder: string = tmpdir(),
 ): Promise<CommandResult> {
-  const { code, stdout, output } = await runToEnd({ command: [process.execPath, MAIN, ...args], env, cwd: folder })
+  const { code, stdout, output } = await (args.join() === 'serve'
+    ? runToEnd({ command: [process.execPath, MAIN, ...args], env, cwd: folder })
+    : runHere(args, env, folder))
   launched.push({ title: `sluice ${args.join(' ')}`, output: () => output })
   return { code, stdout, output }
+}
+
+/** Where this process was before the first of the commands that run here now, all in one folder. */
+const here = { commands: 0, folder: '' }
+
+async function runHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  folder: string,
+): Promise<CommandResult> {
+  const { program } = await import('../../dist/program.js')
+  if (here.commands === 0) here.folder = process.cwd()
+  else if (process.cwd() !== folder) throw new Error('two commands at a time, in two folders')
+  process.chdir(folder)
+  here.commands += 1
+  const pieces: { readonly bytes: Buffer; readonly isStdout: boolean }[] = []
+  const stream = (isStdout: boolean): Writable =>
+    new Writable({ write: (bytes: Buffer, _encoding, done) => done(void pieces.push({ bytes, isStdout })) })
+  const text = (of: typeof pieces): string => Buffer.concat(of.map(({ bytes }) => bytes)).toString()
+  try {
+    const streams = { stdin: Readable.from([]), stdout: stream(true), stderr: stream(false) }
+    const terminal = { terminal: false, interactive: false, colour: false }
+    const code = await program(args, { env, ...streams, ...terminal, clock: () => Date.now() })
+    return { code, stdout: text(pieces.filter(({ isStdout }) => isStdout)), output: text(pieces) }
+  } finally {
+    here.commands -= 1
+    if (here.commands === 0) process.chdir(here.folder)
+  }
 }
 
 export interface Started extends Running {

@@ -2,7 +2,7 @@
 shopt -s expand_aliases
 set -o pipefail
 sluice() {
-  if [ "$1" = serve ] || [ -n "$as_processes" ]; then "$NODE" "$MAIN" "$@"; else ask sluice "$@"; fi
+  if [ "$*" = serve ] || [ -n "$as_processes" ]; then "$NODE" "$MAIN" "$@"; else ask sluice "$@"; fi
 }
 # Set for a test that wants a process for each command.
 as_processes=
@@ -77,7 +77,7 @@ redis() {
 put() { "$NODE" "${MAIN%/dist/main.js}/test/support/put-entry.mjs" "$@"; }
 
 # until_true COMMAND...: again and again until it succeeds.
-until_true() { for _ in $(seq 300); do "$@" && return; sleep 0.05; done; echo "never true: $*"; return 1; }
+until_true() { for _ in $(seq 1500); do "$@" && return; sleep 0.05; done; echo "never true: $*"; return 1; }
 
 # A program that is not sluice, on a port of its own, which it leaves in $taken.
 stranger() {

@@ -119,22 +119,14 @@ export class NatsApi {
     }
     const { home } = consumer
     const end = this.#nats.replicas.endOf(home, name)
-    const found: StoredMessage[] = []
-    let pending = 0
-    for (
-      let at = stream.at(consumer.next, consumer.subject, end);
-      at !== undefined;
-      at = stream.at(at.sequence + 1, consumer.subject, end)
-    ) {
-      if (found.length < Number(batch)) found.push(at)
-      else pending++
-    }
+    const all = stream.from(consumer.next, consumer.subject, end)
+    const found = all.slice(0, Number(batch))
     if (found.length === 0) return this.#nats.deliver(home, reply, 'NATS/1.0 404 No Messages\r\n\r\n', Buffer.alloc(0))
     for (const [at, message] of found.entries()) {
       consumer.next = message.sequence + 1
       consumer.given++
       const timeNs = Math.round((this.#nats.world.epochMs + message.atMs) * 1000) * 1000
-      const place = `$JS.ACK.${name}.${consumerName}.1.${message.sequence}.${consumer.given}.${timeNs}.${pending + found.length - at - 1}`
+      const place = `$JS.ACK.${name}.${consumerName}.1.${message.sequence}.${consumer.given}.${timeNs}.${all.length - at - 1}`
       const head = message.head === '' ? 'NATS/1.0\r\n\r\n' : message.head
       this.#nats.deliver(home, reply, head, Buffer.alloc(0), { subject: message.subject, reply: place })
     }

@@ -48,8 +48,8 @@ export class Stream {
   readonly #windowMs: number
   readonly #ids = new Map<string, StoredMessage>()
   #bytes = 0
-  /** Messages by subject. */
-  readonly #subjects = new Map<string, number>()
+  /** The messages of each subject, in the order of their sequences. */
+  readonly #subjects = new Map<string, StoredMessage[]>()
   /** What the last server had that was behind; null: it may have changed. */
   #part: Stream | null = null
   readonly #batches = new Map<string, Message[]>()
@@ -81,8 +81,7 @@ export class Stream {
     if (this.isFull) return { kind: 'refused', code: 10_077, description: 'maximum bytes exceeded' }
     this.lastSequence++
     const stored: StoredMessage = { ...message, sequence: this.lastSequence, id, atMs: nowMs }
-    this.messages.push(stored)
-    this.#count(stored, 1)
+    this.#add(stored)
     if (id !== null) this.#ids.set(id, stored)
     return { kind: 'stored', sequence: stored.sequence }
   }
@@ -121,7 +120,7 @@ export class Stream {
     const lost: StoredMessage[] = []
     for (let last = this.messages.at(-1); last !== undefined && last.atMs > sinceMs; last = this.messages.at(-1)) {
       this.messages.pop()
-      this.#count(last, -1)
+      this.#forget(last)
       lost.push(last)
       this.lastSequence = last.sequence - 1
       if (last.id !== null) this.#ids.delete(last.id)
@@ -133,29 +132,50 @@ export class Stream {
   age(beforeMs: number): void {
     this.#part = null
     const kept = this.messages.findIndex(({ atMs }) => atMs >= beforeMs)
-    for (const gone of this.messages.splice(0, kept < 0 ? this.messages.length : kept)) this.#count(gone, -1)
+    for (const gone of this.messages.splice(0, kept < 0 ? this.messages.length : kept)) this.#forget(gone)
   }
 
-  #count({ subject, data, head }: Message, by: 1 | -1): void {
-    this.#bytes += by * (data.length + head.length)
-    const left = (this.#subjects.get(subject) ?? 0) + by
-    if (left === 0) this.#subjects.delete(subject)
-    else this.#subjects.set(subject, left)
+  #add(message: StoredMessage): void {
+    this.messages.push(message)
+    this.#bytes += message.data.length + message.head.length
+    const others = this.#subjects.get(message.subject)
+    if (others === undefined) this.#subjects.set(message.subject, [message])
+    else others.push(message)
+  }
+
+  /** The first or the last one on its subject. */
+  #forget(message: StoredMessage): void {
+    this.#bytes -= message.data.length + message.head.length
+    const all = this.#subjects.get(message.subject) ?? []
+    if (all.at(-1) === message) all.pop()
+    else all.shift()
+    if (all.length === 0) this.#subjects.delete(message.subject)
+  }
+
+  /** In the order of their sequences. */
+  #on(subject: string): readonly StoredMessage[] {
+    const isPattern = subject.includes('*') || subject.endsWith('>')
+    return isPattern
+      ? this.messages.filter((one) => matches(subject, one.subject))
+      : (this.#subjects.get(subject) ?? [])
   }
 
   /** The first message on the subject from this sequence on, for a server that has all up to `end`. */
   at(sequence: number, subject?: string, end = Number.POSITIVE_INFINITY): StoredMessage | undefined {
-    for (let index = Math.max(0, sequence - this.firstSequence); index < this.messages.length; index++) {
-      const found = this.messages[index]
-      if (found.sequence > end) return undefined
-      if (subject === undefined) return found.sequence === sequence ? found : undefined
-      if (matches(subject, found.subject)) return found
-    }
-    return undefined
+    const found =
+      subject === undefined ? this.messages[sequence - this.firstSequence] : this.from(sequence, subject, end)[0]
+    return found === undefined || found.sequence > end ? undefined : found
+  }
+
+  /** All messages on the subject from this sequence on, for a server that has all up to `end`. */
+  from(sequence: number, subject: string, end: number): readonly StoredMessage[] {
+    const all = this.#on(subject)
+    return all.slice(placeOf(all, sequence), placeOf(all, end + 1))
   }
 
   lastBy(subject: string, end = Number.POSITIVE_INFINITY): StoredMessage | undefined {
-    return this.messages.findLast((message) => message.sequence <= end && matches(subject, message.subject))
+    const all = this.#on(subject)
+    return all[placeOf(all, end + 1) - 1]
   }
 
   /** JetStream's answer to STREAM.INFO. */
@@ -182,13 +202,23 @@ export class Stream {
     const part = new Stream(this.config, this.createdAtMs)
     for (const message of this.messages) {
       if (message.sequence > end) break
-      part.messages.push(message)
-      part.#count(message, 1)
+      part.#add(message)
     }
     part.lastSequence = end
     this.#part = part
     return part
   }
+}
+
+/** Where the first message stands that has this sequence, or a later one. */
+function placeOf(messages: readonly StoredMessage[], sequence: number): number {
+  let [from, to] = [0, messages.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if (messages[middle].sequence < sequence) from = middle + 1
+    else to = middle
+  }
+  return from
 }
 
 function matches(pattern: string, subject: string): boolean {

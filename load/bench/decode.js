@@ -33,20 +33,14 @@ function compare(events, make) {
   const bodies = Array.from({ length: 200 }, () => Buffer.from(make({ rng, appKey: 'ak_bench', events, nowMs })))
   const own = ownWay(bodies)
   const usual = usualWay(bodies)
-  /** @type {number[]} */
-  const ownUs = []
-  /** @type {number[]} */
-  const usualUs = []
+  const turns = []
   // The first round of each warms it up.
   for (let round = 0; round <= ROUNDS; round++) {
-    const first = cpuUsPerBody(own, bodies.length)
-    const second = cpuUsPerBody(usual, bodies.length)
-    if (round === 0) continue
-    ownUs.push(first)
-    usualUs.push(second)
+    const turn = { ownUs: cpuUsPerBody(own, bodies.length), usualUs: cpuUsPerBody(usual, bodies.length) }
+    if (round > 0) turns.push(turn)
   }
   const bytes = bodies.reduce((sum, body) => sum + body.length, 0) / bodies.length
-  return { bytes, ownUs, usualUs }
+  return { bytes, turns }
 }
 
 /** @param {Buffer[]} bodies */

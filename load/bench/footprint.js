@@ -5,104 +5,73 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { metricsOf } from '../../test/support/processes.js'
+import { casesOf } from './cases.js'
 import { memoryMb } from './processes.js'
-import { ensurePrograms, startNats, startRedis } from './programs.js'
-import { number, table } from './report.js'
+import { ensurePrograms, startCluster } from './programs.js'
+import { number, REQUEST, table } from './report.js'
 import { APPS, startService } from './servers.js'
-import { runWrk, writeBodies } from './wrk.js'
+import { eachCase, withServers } from './turns.js'
+import { runWrk } from './wrk.js'
 
-const SEED = 20_261_122
+const CASES = casesOf({ keyed: [false, true], events: [1, 10, 100], varied: [true], apps: [APPS] })
 
-/** @typedef {{ kind: import('./wrk.js').Case, requests: number, bodyBytes: number, journalBytes: number, streamBytes: number, redisBytes: number, embeddedMb: number, clusterMb: number }} Footprint */
-
-/** @type {import('./wrk.js').Case[]} */
-const CASES = [false, true].flatMap((keyed) =>
-  /** @type {const} */ ([1, 10, 100]).map((events) => ({ events, keyed, varied: true, apps: APPS })),
-)
-
-/** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+/** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function footprint(options) {
   ensurePrograms(['redis-server', 'nats-server'])
   const seconds = options.quick ? 1 : 5
-  /** @type {Footprint[]} */
-  const results = []
-  for (const kind of CASES) {
-    options.progress(`footprint: ${nameOf(kind)}`)
-    const bodies = await writeBodies(options.folder, kind, SEED)
-    results.push(await measure(kind, bodies, seconds))
-  }
-  const head = [
-    'request',
-    'body bytes an event',
-    'journal bytes an event',
-    'JetStream bytes an event',
-    'Redis bytes an app',
-    'Redis bytes a key',
-    'requests',
-  ]
-  const rows = results.map(({ kind, requests, ...of }) => [
-    nameOf(kind),
-    number(of.bodyBytes / kind.events),
-    number(of.journalBytes / requests / kind.events),
-    number(of.streamBytes / requests / kind.events),
-    kind.keyed ? '' : number(of.redisBytes / APPS),
-    kind.keyed ? number(of.redisBytes / requests) : '',
-    number(requests),
-  ])
+  const results = await eachCase(options, CASES, (kind, bodies) => measure({ ...kind, seconds }, bodies))
   const title =
     `Storage: bytes on disk for each event, and what Redis holds afterwards, for ${APPS} apps or for the keys; ` +
     `${seconds} s of varied events`
-  const memoryRows = results.map(({ kind, embeddedMb, clusterMb }) => [
-    nameOf(kind),
-    number(embeddedMb),
-    number(clusterMb),
-  ])
-  const memory = table(
-    'Peak resident memory of a node meanwhile, MB',
-    ['request', 'embedded', 'JetStream and Redis'],
-    memoryRows,
+  const storage = table(
+    title,
+    results,
+    [
+      REQUEST,
+      ['body bytes an event', ({ kind, bodyBytes }) => number(bodyBytes / kind.events)],
+      ['journal bytes an event', (of) => number(of.journalBytes / of.requests / of.kind.events)],
+      ['JetStream bytes an event', (of) => number(of.streamBytes / of.requests / of.kind.events)],
+      ['Redis bytes an app', ({ kind, redisBytes }) => (kind.keyed ? '' : number(redisBytes / APPS))],
+      ['Redis bytes a key', ({ kind, redisBytes, requests }) => (kind.keyed ? number(redisBytes / requests) : '')],
+      ['requests', ({ requests }) => number(requests)],
+    ],
     options,
   )
-  return { numbers: results, text: `${table(title, head, rows, options)}\n${memory}` }
+  const memory = table(
+    'Peak resident memory of a node meanwhile, MB',
+    results,
+    [
+      REQUEST,
+      ['embedded', ({ embeddedMb }) => number(embeddedMb)],
+      ['JetStream and Redis', ({ clusterMb }) => number(clusterMb)],
+    ],
+    options,
+  )
+  return { numbers: results, text: `${storage}\n${memory}` }
 }
 
-/** @param {import('./wrk.js').Case} kind */
-function nameOf({ events, keyed }) {
-  return `${events} event${events > 1 ? 's' : ''}${keyed ? ', keyed' : ''}`
-}
-
-/**
- * @param {import('./wrk.js').Case} kind @param {{ folder: string, count: number }} bodies @param {number} seconds
- * @returns {Promise<Footprint>}
- */
-async function measure(kind, bodies, seconds) {
-  const load = { keyed: kind.keyed, seconds }
-  const embedded = await startService()
-  const alone = await runWrk(embedded, bodies, load)
-  const journalBytes = (await metricsOf(embedded)).get('sluice_journal_bytes') ?? Number.NaN
-  const embeddedMb = memoryMb(embedded.pid).peak
-  await embedded.stop()
-
-  const redis = await startRedis()
-  const nats = await startNats()
-  const node = await startService({ env: { REDIS_URL: redis.url, NATS_URL: nats.url } })
-  const emptyBytes = await redis.usedBytes()
-  const shared = await runWrk(node, bodies, load)
-  const [redisBytes, clusterMb] = [(await redis.usedBytes()) - emptyBytes, memoryMb(node.pid).peak]
-  await node.stop()
-  const streamBytes = sizeOf(join(nats.folder, 'data'))
-  await Promise.all([redis.stop(), nats.stop()])
-
+/** @param {import('./cases.js').Case & { seconds: number }} load @param {import('./turns.js').Bodies} bodies */
+async function measure(load, bodies) {
+  const alone = await withServers({ node: startService }, async ({ node }) => {
+    const { requests } = await runWrk(node, bodies, load)
+    const journalBytes = (await metricsOf(node)).get('sluice_journal_bytes') ?? Number.NaN
+    return { requests, journalBytes, embeddedMb: memoryMb(node.pid).peak }
+  })
+  const shared = await withServers({ node: startCluster }, async ({ node }) => {
+    const emptyBytes = await node.redis.usedBytes()
+    const { requests } = await runWrk(node, bodies, load)
+    const redisBytes = (await node.redis.usedBytes()) - emptyBytes
+    const clusterMb = memoryMb(node.pid).peak
+    await node.end()
+    return { requests, redisBytes, clusterMb, streamBytes: sizeOf(join(node.nats.servers[0].folder, 'data')) }
+  })
   const perShared = alone.requests / shared.requests
   return {
-    kind,
-    requests: alone.requests,
+    ...alone,
     bodyBytes: sizeOf(bodies.folder) / bodies.count,
-    journalBytes,
-    streamBytes: streamBytes * perShared,
-    redisBytes: kind.keyed ? redisBytes * perShared : redisBytes,
-    embeddedMb,
-    clusterMb,
+    streamBytes: shared.streamBytes * perShared,
+    redisBytes: load.keyed ? shared.redisBytes * perShared : shared.redisBytes,
+    clusterMb: shared.clusterMb,
   }
 }
 

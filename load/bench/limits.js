@@ -10,45 +10,41 @@ import { number, table } from './report.js'
 const NODE = fileURLToPath(new URL('limits-node.js', import.meta.url))
 const NODES = 2
 const WARM_POLL_MS = 20
+const CASES = [
+  { apps: 1000, perSecond: 10_000 },
+  { apps: 4000, perSecond: 10_000 },
+  { apps: 20_000, perSecond: 10_000 },
+  { apps: 20_000, perSecond: 20_000 },
+]
 
 /** @typedef {{ takes: number, refused: number, failed: number, outages: number, calls: number, p50Ms: number, p99Ms: number, maxMs: number }} NodeResult */
 
-/** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+/** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function limits(options) {
   ensurePrograms(['redis-server'])
   const seconds = options.quick ? 3 : 15
-  const cases = [
-    { apps: 1000, perSecond: 10_000 },
-    { apps: 4000, perSecond: 10_000 },
-    { apps: 20_000, perSecond: 10_000 },
-    { apps: 20_000, perSecond: 20_000 },
-  ]
   const results = []
-  for (const one of cases) {
+  for (const one of CASES) {
     options.progress(`limits: ${one.apps} apps, ${one.perSecond} checks/s`)
     results.push({ ...one, ...(await measure(one, seconds)) })
   }
-  const head = [
-    'apps, checks /s on 2 nodes',
-    'done /s',
-    'Redis µs a check',
-    'checks a call',
-    'p50 ms',
-    'p99 ms',
-    'max ms',
-  ]
-  const rows = results.map((result) => [
-    `${number(result.apps)} at ${number(result.perSecond)}`,
-    number(result.takes / seconds),
-    number(result.redisUs, 1),
-    number(result.takes / result.calls, 1),
-    number(result.p50Ms, 2),
-    number(result.p99Ms, 2),
-    number(result.maxMs, 1),
-    number(result.outages + result.failed),
-  ])
   const title = `Limits in Redis: checks of 1 event at a fixed rate for ${seconds} s, without HTTP and queue; latency from when each was due`
-  return { numbers: results, text: table(title, [...head, 'outages and failures'], rows, options) }
+  const text = table(
+    title,
+    results,
+    [
+      [`apps, checks /s on ${NODES} nodes`, ({ apps, perSecond }) => `${number(apps)} at ${number(perSecond)}`],
+      ['done /s', ({ takes }) => number(takes / seconds)],
+      ['Redis µs a check', ({ redisUs }) => number(redisUs, 1)],
+      ['checks a call', ({ takes, calls }) => number(takes / calls, 1)],
+      ['p50 ms', ({ p50Ms }) => number(p50Ms, 2)],
+      ['p99 ms', ({ p99Ms }) => number(p99Ms, 2)],
+      ['max ms', ({ maxMs }) => number(maxMs, 1)],
+      ['outages and failures', ({ outages, failed }) => number(outages + failed)],
+    ],
+    options,
+  )
+  return { numbers: results, text }
 }
 
 /** @param {{ apps: number, perSecond: number }} load @param {number} seconds */
@@ -65,18 +61,22 @@ async function measure({ apps, perSecond }, seconds) {
     const redisSeconds = redis.cpuSeconds() - before
     /** @type {NodeResult[]} */
     const heard = nodes.map(({ output }) => JSON.parse(output().split('\n')[1]))
-    const sum = (/** @type {keyof NodeResult} */ name) => heard.reduce((total, result) => total + result[name], 0)
-    const most = (/** @type {keyof NodeResult} */ name) => Math.max(...heard.map((result) => result[name]))
+    const of = (/** @type {keyof NodeResult} */ name) => heard.map((result) => result[name])
+    const sum = (/** @type {keyof NodeResult} */ name) => of(name).reduce((total, value) => total + value, 0)
+    const [takes, failed, outages, calls] = /** @type {const} */ (['takes', 'failed', 'outages', 'calls']).map(sum)
+    const [p50Ms, p99Ms, maxMs] = /** @type {const} */ (['p50Ms', 'p99Ms', 'maxMs']).map((name) =>
+      Math.max(...of(name)),
+    )
     return {
-      takes: sum('takes'),
+      takes,
       refused: sum('refused'),
-      failed: sum('failed'),
-      outages: sum('outages'),
-      calls: sum('calls'),
-      redisUs: (redisSeconds * 1e6) / sum('takes'),
-      p50Ms: most('p50Ms'),
-      p99Ms: most('p99Ms'),
-      maxMs: most('maxMs'),
+      failed,
+      outages,
+      calls,
+      redisUs: (redisSeconds * 1e6) / takes,
+      p50Ms,
+      p99Ms,
+      maxMs,
     }
   } finally {
     await redis.stop()

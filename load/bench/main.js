@@ -111,7 +111,7 @@ async function main() {
   if (isBusy(first)) console.log(`${busyLine(first)}\n`)
   if (!pinned) console.log('One core only: server and load share it, so the rates below tell little.\n')
   if (values.hdr !== undefined) await mkdir(values.hdr, { recursive: true })
-  /** @type {Omit<import('./sections.js').Options, 'machine'>} */
+  /** @type {Omit<import('./turns.js').Options, 'machine'>} */
   const options = {
     quick: values.quick,
     markdown: values.markdown,
@@ -129,7 +129,7 @@ async function main() {
   if (Object.keys(numbers).length === OF_THE_RUN) process.exitCode = 1
 }
 
-/** @typedef {{ name: string, measure: (options: import('./sections.js').Options) => Promise<import('./sections.js').Section> }} Measuring */
+/** @typedef {{ name: string, measure: (options: import('./turns.js').Options) => Promise<import('./turns.js').Section> }} Measuring */
 
 /**
  * @param {{ compare?: string | undefined, 'compare-node'?: string | undefined, profile: boolean }} values
@@ -146,7 +146,7 @@ async function sectionsOf({ compare: commit, 'compare-node': node, profile: isPr
 
 /**
  * A section that stays void is named, and the next ones go on.
- * @param {readonly Measuring[]} sections @param {Omit<import('./sections.js').Options, 'machine'>} options @param {import('../shared/machine.js').Machine} machine
+ * @param {readonly Measuring[]} sections @param {Omit<import('./turns.js').Options, 'machine'>} options @param {import('../shared/machine.js').Machine} machine
  */
 async function measureAll(sections, options, machine) {
   /** @type {Record<string, unknown>} */

@@ -2,14 +2,12 @@
 // Drives paced.js, the load of fixed arrival rates, on the load's core.
 
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { LOAD_CORE, run } from './processes.js'
+import { answerOf, cpuSeconds, LOAD_CORE } from './processes.js'
 import { VoidRun } from './void-runs.js'
 
 export const PACED_CONNECTIONS = 128
 /** Of what is due, not sent by the end of a phase: more, and the rate was another. */
 const MOST_UNSENT = 0.001
-const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
 
 /** @typedef {import('./percentiles.js').Percentiles} Percentiles */
 
@@ -20,33 +18,46 @@ export function histogramFile({ histograms }, name) {
 
 /** @typedef {{ count: number, fromDueMs: Percentiles, fromSentMs: Percentiles }} Answers */
 /**
+ * `histogram`: a file for the latencies of the last phase.
+ * @typedef {{ connections?: number | undefined, keyed?: boolean, scrapeEveryMs?: number | undefined, histogram?: string | undefined }} How
+ * @typedef {{ perSecond: number, seconds: number }} Phase
  * @typedef {{ seconds: number, unsent: number, accepted: Answers, refused: Answers, lastRefusedMs: number }} PhaseResult
- * @typedef {{ phases: PhaseResult[], unanswered: number, broken: number, scrapes: number }} Paced
+ * @typedef {{ phases: PhaseResult[], unanswered: number, broken: number, scrapes: number, cpuUsPerRequest: number }} Paced
+ * @typedef {{ perSecond: number, cpuUsPerRequest: number, p50Ms: number, p99Ms: number, p999Ms: number, maxMs: number }} AtRate
  */
 
 /**
- * A request without an answer makes the run void. `histogram`: a file for the latencies of the last phase.
- * @param {import('./servers.js').Server} server @param {{ folder: string, count: number }} bodies
- * @param {{ phases: { perSecond: number, seconds: number }[], connections: number, keyed?: boolean, scrapeEveryMs?: number, histogram?: string | undefined }} options
- * @returns {Promise<Paced>}
+ * A request without an answer makes the run void.
+ * @param {import('./servers.js').Server} server @param {import('./turns.js').Bodies} bodies @param {readonly Phase[]} phases @param {How} [how] @returns {Promise<Paced>}
  */
-export async function runPaced(server, bodies, { phases, connections, keyed = false, scrapeEveryMs = 0, histogram }) {
-  const { port, adminPort } = server
+export async function runPaced({ port, adminPort, pid }, bodies, phases, how = {}) {
+  const { connections = PACED_CONNECTIONS, keyed = false, scrapeEveryMs = 0, histogram } = how
   const sending = { phases, connections, keyed, bodies: bodies.folder, count: bodies.count, histogram }
-  /** @type {Paced} */
-  const paced = JSON.parse(
-    await run(LOAD_CORE, [process.execPath, PACED, JSON.stringify({ port, adminPort, scrapeEveryMs, ...sending })]),
-  )
+  const beforeSeconds = cpuSeconds(pid)
+  /** @type {Omit<Paced, 'cpuUsPerRequest'>} */
+  const paced = await answerOf(LOAD_CORE, 'paced.js', [JSON.stringify({ port, adminPort, scrapeEveryMs, ...sending })])
+  const usedSeconds = cpuSeconds(pid) - beforeSeconds
   if (paced.broken + paced.unanswered > 0) {
     throw new VoidRun(`${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
   }
-  return paced
+  const accepted = paced.phases.reduce((sum, phase) => sum + phase.accepted.count, 0)
+  return { ...paced, cpuUsPerRequest: (usedSeconds * 1e6) / accepted }
 }
 
-/** Throws where the phase had refusals, or another rate than planned. @param {PhaseResult} phase @param {number} perSecond */
-export function expectRate({ seconds, refused, unsent }, perSecond) {
+/**
+ * Far below the best rate: what a request costs then, and how long its client waits. A refusal makes the run void, and so does a
+ * rate that was not reached.
+ * @param {import('./servers.js').Server} server @param {import('./turns.js').Bodies} bodies @param {Phase & How & { warmUpSeconds?: number }} how @returns {Promise<AtRate>}
+ */
+export async function runAtRate(server, bodies, { perSecond, seconds, warmUpSeconds = 0, ...how }) {
+  const phases = [warmUpSeconds, seconds].filter(Boolean).map((length) => ({ perSecond, seconds: length }))
+  const paced = await runPaced(server, bodies, phases, how)
+  const { accepted, refused, unsent } = paced.phases[phases.length - 1]
   if (refused.count > 0 || unsent > MOST_UNSENT * perSecond * seconds) {
     const due = Math.floor(perSecond * seconds)
     throw new VoidRun(`${refused.count} refusals, and ${unsent} of ${due} requests were due and not sent`)
   }
+  const { p50, p99, p999, max } = accepted.fromDueMs
+  const [p50Ms, p99Ms, p999Ms, maxMs] = [p50, p99, p999, max].map((value) => value ?? Number.NaN)
+  return { perSecond: accepted.count / seconds, cpuUsPerRequest: paced.cpuUsPerRequest, p50Ms, p99Ms, p999Ms, maxMs }
 }

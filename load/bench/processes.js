@@ -2,6 +2,7 @@
 // Starts the processes of the benchmark on their cores, and reads what they cost.
 
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { launch } from '../../test/support/processes.js'
 import { allowedCores } from '../shared/cores.js'
 
@@ -29,6 +30,12 @@ export async function run(core, command) {
   const { code, output } = await start(core, command).exited
   if (code !== 0) throw new Error(`${command[0]} ended with ${code}:\n${output}`)
   return output
+}
+
+/** What a script beside this one prints, one line of JSON. @param {number} core @param {string} name @param {readonly unknown[]} words */
+export async function answerOf(core, name, words) {
+  const script = fileURLToPath(new URL(name, import.meta.url))
+  return JSON.parse(await run(core, [process.execPath, script, ...words.map(String)]))
 }
 
 /** CPU seconds of a process and those that it started, all their threads, user and system. @param {number} pid @returns {number} */

@@ -3,16 +3,15 @@
 
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { nameOf, SEED } from './cases.js'
+import { casesOf, nameOf, SEED } from './cases.js'
 import { flameGraph } from './flame.js'
 import { startService } from './servers.js'
 import { unlessVoid } from './void-runs.js'
 import { runWrk, writeBodies } from './wrk.js'
 
-/** @type {import('./wrk.js').Case} */
-const KIND = { events: 10, keyed: true, varied: true }
+const [KIND] = casesOf({ events: [10], keyed: [true], varied: [true] })
 
-/** @param {import('./sections.js').Options} options @param {string} folder @returns {Promise<import('./sections.js').Section>} */
+/** @param {import('./turns.js').Options} options @param {string} folder @returns {Promise<import('./turns.js').Section>} */
 export async function profile(options, folder) {
   await mkdir(folder, { recursive: true })
   const before = new Set(await readdir(folder))

@@ -5,15 +5,12 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { freePort } from '../../test/support/processes.js'
+import { freePort, metricsOf } from '../../test/support/processes.js'
 import { startNats as startNatsServer, startRedis as startRedisServer } from '../../test/support/stores.js'
 import { cpuSeconds, LOAD_CORE, on } from './processes.js'
-import { temporaryFolder } from './servers.js'
+import { startService, temporaryFolder } from './servers.js'
 
 const REDIS_REPLY_TIMEOUT_MS = 5000
-
-/** @typedef {import('../../test/support/stores.js').Store & { cpuSeconds: () => number }} Backend */
-/** @typedef {{ calls: number, commands: number }} RedisCounts */
 
 /** Finds the programs, or installs them where that is one command away. @param {string[]} names */
 export function ensurePrograms(names) {
@@ -57,44 +54,83 @@ export function knowsSyncInterval() {
   return !/v2\.\d\./.test(execFileSync('nats-server', ['--version'], { encoding: 'utf8' }))
 }
 
-/**
- * JetStream in a folder of its own. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes.
- * @param {{ syncsAlways?: boolean, clustered?: string[] }} [options] `clustered`: flags of one server of a cluster @returns {Promise<Backend & { monitorUrl: string }>}
- */
-export async function startNats({ syncsAlways = false, clustered = [] } = {}) {
+/** JetStream. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes. @param {{ syncsAlways?: boolean | undefined, size?: number }} [options] `size`: servers of one cluster */
+async function startNats({ syncsAlways = false, size = 1 } = {}) {
   const file = join(temporaryFolder(), 'nats.conf')
   writeFileSync(file, syncsAlways ? 'jetstream { sync_interval: always }\n' : '')
-  const monitorPort = await freePort()
-  const monitored = ['--http_port', String(monitorPort)]
-  const nats = await startNatsServer(['--config', file, ...monitored, ...clustered], { before: on(LOAD_CORE) })
-  return Object.assign(nats, {
-    monitorUrl: `http://127.0.0.1:${monitorPort}`,
-    cpuSeconds: () => cpuSeconds(nats.pid),
-  })
-}
-
-/** @param {number} size @param {{ syncsAlways: boolean }} options @returns {Promise<Pick<Backend, 'url' | 'cpuSeconds' | 'stop'> & { monitorUrl: string }>} */
-export async function startNatsCluster(size, { syncsAlways }) {
-  const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()))
-  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`)
-  const servers = await Promise.all(
-    routes.map((route, at) => {
-      const names = ['--server_name', `bench-${at}`, '--cluster_name', 'bench']
-      return startNats({ syncsAlways, clustered: [...names, '--cluster', route, '--routes', routes.join(',')] })
-    }),
-  )
+  const ports = (/** @type {number} */ count) => Promise.all(Array.from({ length: count }, () => freePort()))
+  const [monitors, routes] = [await ports(size), (await ports(size)).map((port) => `nats://127.0.0.1:${port}`)]
+  const flagsOf = (/** @type {number} */ at) => {
+    const own = ['--config', file, '--http_port', String(monitors[at])]
+    const named = ['--server_name', `bench-${at}`, '--cluster_name', 'bench']
+    return size === 1 ? own : [...own, ...named, '--cluster', routes[at], '--routes', routes.join(',')]
+  }
+  const servers = await Promise.all(monitors.map((_, at) => startNatsServer(flagsOf(at), { before: on(LOAD_CORE) })))
   return {
+    servers,
     url: servers.map(({ url }) => url).join(','),
-    monitorUrl: servers.map(({ monitorUrl }) => monitorUrl).join(','),
-    cpuSeconds: () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0),
+    monitorUrls: monitors.map((port) => `http://127.0.0.1:${port}`).join(','),
+    cpuSeconds: () => servers.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
     stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
   }
+}
+
+/** @typedef {{ redisUs: number, natsUs: number, callsPer1000: number, commandsPer1000: number, recordsPerMessage: number }} Beside of a request */
+/** @typedef {Awaited<ReturnType<typeof startCluster>>} Cluster */
+
+/**
+ * One node on a Redis and NATS of its own. `replicas`: each on a server of its own; `syncsAlways`: the node looks whether NATS does.
+ * `measure`: a load, and what Redis and NATS did for it.
+ * @param {Parameters<typeof startService>[0] & { syncsAlways?: boolean, replicas?: number | undefined }} [options]
+ */
+export async function startCluster({ syncsAlways, replicas = 1, ...options } = {}) {
+  const redis = await startRedis()
+  const nats = await startNats({ syncsAlways, size: replicas })
+  const stores = {
+    REDIS_URL: redis.url,
+    NATS_URL: nats.url,
+    ...(syncsAlways !== undefined && { NATS_MONITOR_URLS: nats.monitorUrls }),
+    SLUICE_STREAM_REPLICAS: String(replicas),
+  }
+  const node = await startService({ ...options, env: { ...options.env, ...stores } })
+  const look = async () => {
+    const metrics = await metricsOf(node)
+    const [messages = 0, records = 0] = ['count', 'sum'].map((of) => metrics.get(`sluice_publish_records_${of}`))
+    return {
+      redisSeconds: redis.cpuSeconds(),
+      natsSeconds: nats.cpuSeconds(),
+      ...(await redis.counts()),
+      messages,
+      records,
+    }
+  }
+  /** @template {{ requests: number }} T @param {() => Promise<T>} load @returns {Promise<T & Beside>} */
+  const measure = async (load) => {
+    const before = await look()
+    const run = await load()
+    const after = await look()
+    const per = (/** @type {number} */ value, /** @type {number} */ unit) => (value * unit) / run.requests
+    return {
+      ...run,
+      redisUs: per(after.redisSeconds - before.redisSeconds, 1e6),
+      natsUs: per(after.natsSeconds - before.natsSeconds, 1e6),
+      callsPer1000: per(after.calls - before.calls, 1000),
+      // The first look counts in the second.
+      commandsPer1000: per(after.commands - before.commands - 1, 1000),
+      recordsPerMessage: (after.records - before.records) / (after.messages - before.messages),
+    }
+  }
+  const stop = async () => {
+    await node.stop()
+    await Promise.all([redis.stop(), nats.stop()])
+  }
+  return { ...node, redis, nats, measure, end: node.stop, stop }
 }
 
 /**
  * What Redis has done so far. `calls`: scripts that it was asked to run; `commands`: all of its work, scripts and the
  * commands in them. Asking counts as one command.
- * @param {number} port @returns {Promise<RedisCounts>}
+ * @param {number} port @returns {Promise<{ calls: number, commands: number }>}
  */
 async function redisCounts(port) {
   const text = await askRedis(port, 'INFO everything')

@@ -13,7 +13,7 @@ import { on, SERVER_CORE } from './processes.js'
 export const APPS = 64
 const RAW_FRONT_END = fileURLToPath(new URL('raw-front-end.js', import.meta.url))
 
-/** @typedef {{ pid: number, port: number, adminPort: number, portalPort: number, stop: () => Promise<void> }} Server */
+/** @typedef {{ pid: number, port: number, adminPort: number, portalPort: number, scheme?: 'http' | 'https', stop: () => Promise<void> }} Server */
 
 /** Folders that are still to be removed. @type {Set<string>} */
 const folders = new Set()
@@ -57,7 +57,7 @@ export async function startService({ readKeys = [], ...options } = {}) {
     await service.stop()
     removeFolder(dataDir)
   }
-  return { ...service, stop }
+  return { ...service, ...(options.env?.SLUICE_TLS_CERT !== undefined && { scheme: 'https' }), stop }
 }
 
 /** The engine alone: it drops each body. @returns {Promise<Server>} */

@@ -4,16 +4,17 @@
 
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { SEED } from './cases.js'
+import { casesOf } from './cases.js'
+import { lastRefused } from './overload.js'
 import { runPaced } from './pacing.js'
-import { ensurePrograms, startNats, startRedis } from './programs.js'
-import { number, table } from './report.js'
-import { startService } from './servers.js'
-import { runWrk, writeBodies } from './wrk.js'
+import { ensurePrograms, startCluster } from './programs.js'
+import { milliseconds, number, table } from './report.js'
+import { eachCase, withServers } from './turns.js'
+import { runWrk } from './wrk.js'
 
 const STREAM = 'SLUICE_EVENTS'
 /** Keyed, so that each request is one message. */
-const KIND = { events: /** @type {const} */ (1), keyed: true, varied: false }
+const CASES = casesOf({ keyed: [true] })
 const CONNECTIONS = 4000
 const PERIOD_MS = 100
 /** Of it, so long NATS runs. */
@@ -25,55 +26,48 @@ const TIMES = 2
 /** With NATS quick again, what was offered while it was slow. */
 const AFTER_SECONDS = 5
 
-/** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+/** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function slowQueue(options) {
   ensurePrograms(['redis-server', 'nats-server'])
   const seconds = options.quick ? 5 : 20
-  options.progress(`slow queue for ${seconds} s`)
-  const bodies = await writeBodies(options.folder, KIND, SEED)
-  const redis = await startRedis()
-  const nats = await startNats()
-  const service = await startService({ env: { REDIS_URL: redis.url, NATS_URL: nats.url } })
-  await runWrk(service, bodies, { keyed: true, seconds: 1 })
-  const send = async (/** @type {{ perSecond: number, seconds: number }} */ phase) => {
-    const before = await storedMessages(nats.url)
-    const { phases } = await runPaced(service, bodies, { phases: [phase], connections: CONNECTIONS, keyed: true })
-    const stored = (await storedMessages(nats.url)) - before
-    return { stored, ...phases[0] }
-  }
-  const sendSlowly = (/** @type {{ perSecond: number, seconds: number }} */ phase) => {
-    const wake = slowDown(nats.pid)
-    return send(phase).finally(wake)
-  }
-  const probe = await sendSlowly(PROBE)
-  const perSecond = Math.round((TIMES * probe.stored) / PROBE.seconds)
-  const during = await sendSlowly({ perSecond, seconds })
-  const after = await send({ perSecond, seconds: AFTER_SECONDS })
-  await service.stop()
-  await Promise.all([redis.stop(), nats.stop()])
-
-  const { stored, accepted, refused } = during
-  const milliseconds = (/** @type {number | null} */ value) => (value === null ? '–' : number(value, 1))
-  const head = ['', 'offered /s', 'stored /s', '202 /s', '202 / stored', 'stored, not 202'].concat([
-    '202 p99 ms',
-    '503 p50 ms',
-    '503 p99 ms',
-    'last 503, s after the load',
-  ])
-  const row = [
-    `NATS takes 1/${TIMES} of the load`,
-    number((accepted.count + refused.count) / seconds),
-    number(stored / seconds),
-    number(accepted.count / seconds),
-    `${number((100 * accepted.count) / stored, 1)}%`,
-    number(stored - accepted.count),
-    milliseconds(accepted.fromSentMs.p99),
-    milliseconds(refused.fromSentMs.p50),
-    milliseconds(refused.fromSentMs.p99),
-    after.refused.count === 0 ? 'none' : number(after.lastRefusedMs / 1000, 2),
-  ]
+  const results = await eachCase(options, CASES, ({ keyed }, bodies) =>
+    withServers({ service: startCluster }, async ({ service }) => {
+      const [{ url, pid }] = service.nats.servers
+      await runWrk(service, bodies, { keyed, seconds: 1 })
+      const send = async (/** @type {import('./pacing.js').Phase} */ phase) => {
+        const before = await storedMessages(url)
+        const { phases } = await runPaced(service, bodies, [phase], { connections: CONNECTIONS, keyed })
+        return { stored: (await storedMessages(url)) - before, ...phases[0] }
+      }
+      const sendSlowly = (/** @type {import('./pacing.js').Phase} */ phase) => {
+        const wake = slowDown(pid)
+        return send(phase).finally(wake)
+      }
+      const probe = await sendSlowly(PROBE)
+      const perSecond = Math.round((TIMES * probe.stored) / PROBE.seconds)
+      const during = await sendSlowly({ perSecond, seconds })
+      return { probe, during, after: await send({ perSecond, seconds: AFTER_SECONDS }) }
+    }),
+  )
   const title = `Slow queue: nats-server runs ${AWAKE_MS} ms of every ${PERIOD_MS}, for ${seconds} s; keyed, ${CONNECTIONS} connections`
-  return { numbers: { probe, during, after }, text: table(title, head, [row], options) }
+  const text = table(
+    title,
+    results,
+    [
+      ['', () => `NATS takes 1/${TIMES} of the load`],
+      ['offered /s', ({ during }) => number((during.accepted.count + during.refused.count) / seconds)],
+      ['stored /s', ({ during }) => number(during.stored / seconds)],
+      ['202 /s', ({ during }) => number(during.accepted.count / seconds)],
+      ['202 / stored', ({ during }) => `${number((100 * during.accepted.count) / during.stored, 1)}%`],
+      ['stored, not 202', ({ during }) => number(during.stored - during.accepted.count)],
+      ['202 p99 ms', ({ during }) => milliseconds(during.accepted.fromSentMs.p99)],
+      ['503 p50 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p50)],
+      ['503 p99 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p99)],
+      ['last 503, s after the load', ({ after }) => lastRefused(after)],
+    ],
+    options,
+  )
+  return { numbers: results, text }
 }
 
 /** Stops the process most of the time, until what it returns is called. @param {number} pid */

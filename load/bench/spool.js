@@ -8,23 +8,20 @@ import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { metricsOf } from '../../test/support/processes.js'
 import { uuid } from '../payloads.js'
-import { SEED } from './cases.js'
+import { casesOf, SEED } from './cases.js'
 import { runPaced } from './pacing.js'
-import { ensurePrograms, startNats, startRedis } from './programs.js'
-import { median, medianRatio, number, table } from './report.js'
+import { ensurePrograms, startCluster } from './programs.js'
+import { median, middle, number, REQUEST, table } from './report.js'
 import { startService, temporaryFolder } from './servers.js'
-import { bodiesOf, runWrk, writeBodies } from './wrk.js'
+import { eachCase, withServers } from './turns.js'
+import { bodiesOf, runWrk } from './wrk.js'
 
-/** @typedef {import('./wrk.js').Case} Case */
 /**
  * `drained`, `published`: messages a second; `p99`: of live requests while it drains, and without, in ms; null: all was sent before.
  * @typedef {{ journal: number, stream: number, spool: number, drained: number | null, published: number, p99: { draining: number | null, without: number } }} Round
  */
 
-/** @type {Case[]} */
-const CASES = [1, 10].flatMap((events) =>
-  [false, true].map((keyed) => ({ events: /** @type {1 | 10} */ (events), keyed, varied: false })),
-)
+const CASES = casesOf({ events: [1, 10], keyed: [false, true] })
 const POLL_MS = 100
 const DRAIN_MS = 180_000
 /** As many as a spool has under way. */
@@ -36,102 +33,98 @@ const LIVE = { perSecond: 500, seconds: 5 }
 const CALM_MS = 3000
 const CONNECTIONS = 64
 
-/** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+/** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function spool(options) {
   ensurePrograms(['redis-server', 'nats-server'])
   const rounds = options.quick ? 1 : 3
-  const seconds = options.quick ? 1 : 2
-  const numbers = []
-  for (const kind of options.quick ? CASES.slice(0, 1) : CASES) {
-    options.progress(`spool: ${nameOf(kind)}`)
-    const bodies = await writeBodies(options.folder, kind, SEED)
-    const [redis, nats, journal] = [await startRedis(), await startNats(), await startService()]
-    const node = await startService({
-      env: { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_SPOOL_DIR: temporaryFolder() },
-    })
-    const load = { keyed: kind.keyed, seconds }
-    for (const server of [journal, node]) await runWrk(server, bodies, { ...load, seconds: 1 })
-    /** @type {Round[]} */
-    const runs = []
-    for (let round = 0; round < rounds; round++) {
-      const { cpuUsPerRequest: ofJournal } = await runWrk(journal, bodies, load)
-      const { cpuUsPerRequest: ofStream } = await runWrk(node, bodies, load)
-      await nats.kill()
-      await until(node, 'sluice_nats_up', 0)
-      // Once to warm up what only an outage runs.
-      if (round === 0) await runWrk(node, bodies, load)
-      const { cpuUsPerRequest: ofSpool } = await runWrk(node, bodies, load)
-      await nats.restart()
-      const live = async () => {
-        const { phases } = await runPaced(node, bodies, {
-          phases: [LIVE],
-          connections: CONNECTIONS,
-          keyed: kind.keyed,
-        })
-        return phases[0].accepted.fromSentMs.p99 ?? Number.NaN
-      }
-      const first = await untilItDrains(node)
-      const beside = await live()
-      const isDraining = (await spooledBy(node)) > 0
-      const drained = isDraining ? await drainRate(node) : null
-      await sleep(CALM_MS)
-      runs.push({
-        journal: ofJournal,
-        stream: ofStream,
-        spool: ofSpool,
-        drained,
-        p99: { draining: first > 0 && isDraining ? beside : null, without: await live() },
-        published: await publishRate(nats.url, recordBytes(kind)),
-      })
-    }
-    await Promise.all([node.stop(), journal.stop()])
-    await Promise.all([redis.stop(), nats.stop()])
-    numbers.push({ kind, runs })
+  const starts = {
+    journal: startService,
+    node: () => startCluster({ env: { SLUICE_SPOOL_DIR: temporaryFolder() } }),
   }
-  const head = ['request', 'journal µs', 'NATS µs', 'spooling µs', 'spooling / journal', 'spooling / NATS'].concat([
-    'sent again /s',
-    'NATS alone /s',
-    'share',
-    'live p99 ms, draining',
-    'without',
-    'ratio',
-  ])
-  const rows = numbers.map(({ kind, runs }) => {
-    const of = (/** @type {'journal' | 'stream' | 'spool' | 'published'} */ name) => runs.map((run) => run[name])
-    const sent = runs.flatMap(({ drained, published }) => (drained === null ? [] : [{ drained, published }]))
-    const drained = sent.map((run) => run.drained)
-    const whole = runs.flatMap(({ p99: { draining, without } }) => (draining === null ? [] : [{ draining, without }]))
-    const [draining, without] = [whole.map((run) => run.draining), whole.map((run) => run.without)]
-    return [
-      nameOf(kind),
-      ...['journal', 'stream', 'spool'].map((name) => number(median(of(/** @type {'journal'} */ (name))), 1)),
-      number(medianRatio(of('spool'), of('journal')), 2),
-      number(medianRatio(of('spool'), of('stream')), 2),
-      sent.length === 0 ? '' : number(median(drained)),
-      number(median(of('published'))),
-      sent.length === 0
-        ? ''
-        : number(
-            medianRatio(
-              drained,
-              sent.map((run) => run.published),
-            ),
-            2,
-          ),
-      ...(whole.length === 0
-        ? ['sent before', '', '']
-        : [number(median(draining), 1), number(median(without), 1), number(medianRatio(draining, without), 2)]),
-    ]
-  })
+  const results = await eachCase(options, options.quick ? CASES.slice(0, 1) : CASES, (kind, bodies) =>
+    withServers(starts, async (servers) => {
+      const load = { ...kind, seconds: options.quick ? 1 : 2 }
+      for (const server of Object.values(servers)) await runWrk(server, bodies, { ...load, seconds: 1 })
+      const turns = []
+      while (turns.length < rounds) turns.push(await roundOf(load, bodies, { ...servers, isFirst: turns.length === 0 }))
+      return { turns }
+    }),
+  )
   const title =
     'A spool in an outage of NATS: CPU a request of one node, with its journal, over Redis and NATS, and while it spools; then batches ' +
     `a second that it sends with no live traffic, and messages a second of a client that keeps ${WINDOW} under way; and ${LIVE.perSecond} live requests a second while it drains; medians of ${rounds}`
-  return { numbers, text: table(title, head, rows, options) }
+  // Rounds in which all was sent before it could be measured have neither.
+  const drained = (
+    /** @type {readonly Round[]} */ turns,
+    /** @type {(drained: number, round: Round) => number} */ read,
+    digits = 0,
+  ) => shown(turns, (round) => (round.drained === null ? null : read(round.drained, round)), digits, '')
+  const live = (
+    /** @type {readonly Round[]} */ turns,
+    /** @type {(draining: number, without: number) => number} */ read,
+    digits = 1,
+    none = '',
+  ) =>
+    shown(turns, ({ p99: { draining, without } }) => (draining === null ? null : read(draining, without)), digits, none)
+  const text = table(
+    title,
+    results,
+    [
+      REQUEST,
+      ['journal µs', ({ turns }) => middle(turns, ({ journal }) => journal, 1)],
+      ['NATS µs', ({ turns }) => middle(turns, ({ stream }) => stream, 1)],
+      ['spooling µs', ({ turns }) => middle(turns, (turn) => turn.spool, 1)],
+      ['spooling / journal', ({ turns }) => middle(turns, (turn) => turn.spool / turn.journal, 2)],
+      ['spooling / NATS', ({ turns }) => middle(turns, (turn) => turn.spool / turn.stream, 2)],
+      ['sent again /s', ({ turns }) => drained(turns, (rate) => rate)],
+      ['NATS alone /s', ({ turns }) => middle(turns, ({ published }) => published)],
+      ['share', ({ turns }) => drained(turns, (rate, { published }) => rate / published, 2)],
+      ['live p99 ms, draining', ({ turns }) => live(turns, (draining) => draining, 1, 'sent before')],
+      ['without', ({ turns }) => live(turns, (_, without) => without)],
+      ['ratio', ({ turns }) => live(turns, (draining, without) => draining / without, 2)],
+    ],
+    options,
+  )
+  return { numbers: results, text }
 }
 
-/** @param {Case} kind */
-function nameOf({ events, keyed }) {
-  return `${events} event${events > 1 ? 's' : ''}${keyed ? ', keyed' : ''}`
+/** The median of the rounds that have it. @param {readonly Round[]} turns @param {(round: Round) => number | null} read @param {number} digits @param {string} none */
+function shown(turns, read, digits, none) {
+  const values = turns.map(read).filter((value) => value !== null)
+  return values.length === 0 ? none : number(median(values), digits)
+}
+
+/**
+ * @param {import('./cases.js').Case & { seconds: number }} load @param {import('./turns.js').Bodies} bodies
+ * @param {{ journal: import('./servers.js').Server, node: import('./programs.js').Cluster, isFirst: boolean }} on @returns {Promise<Round>}
+ */
+async function roundOf(load, bodies, { journal, node, isFirst }) {
+  const [nats] = node.nats.servers
+  const { cpuUsPerRequest: ofJournal } = await runWrk(journal, bodies, load)
+  const { cpuUsPerRequest: ofStream } = await runWrk(node, bodies, load)
+  await nats.kill()
+  await until(node, 'sluice_nats_up', 0)
+  // Once to warm up what only an outage runs.
+  if (isFirst) await runWrk(node, bodies, load)
+  const { cpuUsPerRequest: ofSpool } = await runWrk(node, bodies, load)
+  await nats.restart()
+  const live = async () => {
+    const { phases } = await runPaced(node, bodies, [LIVE], { connections: CONNECTIONS, keyed: load.keyed })
+    return phases[0].accepted.fromSentMs.p99 ?? Number.NaN
+  }
+  const first = await untilItDrains(node)
+  const beside = await live()
+  const isDraining = (await spooledBy(node)) > 0
+  const drained = isDraining ? await drainRate(node) : null
+  await sleep(CALM_MS)
+  return {
+    journal: ofJournal,
+    stream: ofStream,
+    spool: ofSpool,
+    drained,
+    p99: { draining: first > 0 && isDraining ? beside : null, without: await live() },
+    published: await publishRate(nats.url, Buffer.byteLength(bodiesOf(load, SEED, Date.now())[0])),
+  }
 }
 
 /** @param {import('./servers.js').Server} node @param {string} name @param {number} value */
@@ -166,11 +159,6 @@ async function drainRate(node) {
   const left = await spooledBy(node)
   await until(node, 'sluice_spool_batches', 0)
   return left / ((performance.now() - beganMs) / 1000)
-}
-
-/** Of a message in the stream, about. @param {Case} kind */
-function recordBytes(kind) {
-  return Buffer.byteLength(bodiesOf(kind, SEED, Date.now())[0])
 }
 
 /** Messages with an id, to a subject of the stream that only this measurement uses. @param {string} url @param {number} bytes */

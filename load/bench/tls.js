@@ -3,69 +3,45 @@
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { SEED } from './cases.js'
-import { median, medianRatio, number, table } from './report.js'
+import { casesOf } from './cases.js'
+import { middle, REQUEST, table } from './report.js'
 import { startService, temporaryFolder } from './servers.js'
-import { runWrk, writeBodies } from './wrk.js'
+import { compareLoads } from './turns.js'
 
-/** @type {import('./wrk.js').Case[]} */
-const CASES = [1, 10, 100].map((events) => ({ events: /** @type {1} */ (events), keyed: false, varied: false }))
-
-/** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+/** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function tls(options) {
   const rounds = options.quick ? 1 : 3
-  // Each run shakes hands on all its connections first.
-  const seconds = options.quick ? 4 : 8
-  const [plain, encrypted] = [await startService(), await startService({ env: certificate() })]
-  const numbers = []
-  for (const kind of options.quick ? CASES.slice(0, 1) : CASES) {
-    options.progress(`tls: ${kind.events} events`)
-    const bodies = await writeBodies(options.folder, kind, SEED)
-    const measure = async (/** @type {boolean} */ isTls, /** @type {number} */ length) =>
-      (
-        await runWrk(isTls ? encrypted : plain, bodies, {
-          keyed: kind.keyed,
-          seconds: length,
-          scheme: isTls ? 'https' : 'http',
-        })
-      ).cpuUsPerRequest
-    for (const isTls of [false, true]) await measure(isTls, 1)
-    const runs = []
-    for (let round = 0; round < rounds; round++)
-      runs.push({ plain: await measure(false, seconds), tls: await measure(true, seconds) })
-    numbers.push({ kind, runs })
-  }
-  await Promise.all([plain.stop(), encrypted.stop()])
-  const rows = numbers.map(({ kind, runs }) => {
-    const [without, withTls] = [runs.map((run) => run.plain), runs.map((run) => run.tls)]
-    return [
-      `${kind.events} event${kind.events > 1 ? 's' : ''}`,
-      number(median(without), 1),
-      number(median(withTls), 1),
-      number(medianRatio(withTls, without), 2),
-    ]
+  const env = certificate()
+  const results = await compareLoads(options, {
+    cases: casesOf({ events: options.quick ? [1] : [1, 10, 100] }),
+    starts: () => ({ plain: startService, encrypted: () => startService({ env }) }),
+    rounds,
+    // Each run shakes hands on all its connections first.
+    seconds: options.quick ? 4 : 8,
   })
   const title = `TLS on the public port: CPU µs a request, connections kept, embedded queue; medians of ${rounds}`
-  return { numbers, text: table(title, ['request', 'without µs', 'with TLS µs', 'ratio'], rows, options) }
+  const text = table(
+    title,
+    results,
+    [
+      REQUEST,
+      ['without µs', ({ turns }) => middle(turns, ({ plain }) => plain.cpuUsPerRequest, 1)],
+      ['with TLS µs', ({ turns }) => middle(turns, ({ encrypted }) => encrypted.cpuUsPerRequest, 1)],
+      [
+        'ratio',
+        ({ turns }) => middle(turns, ({ plain, encrypted }) => encrypted.cpuUsPerRequest / plain.cpuUsPerRequest, 2),
+      ],
+    ],
+    options,
+  )
+  return { numbers: results, text }
 }
 
 /** @returns {Record<string, string>} */
 function certificate() {
   const folder = temporaryFolder()
   const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(folder, name))
-  const make = [
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-days',
-    '2',
-    '-subj',
-    '/CN=localhost',
-  ]
-  execFileSync('openssl', [...make, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+  const make = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost'
+  execFileSync('openssl', [...make.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })
   return { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: key }
 }

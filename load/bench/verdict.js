@@ -14,17 +14,15 @@ const [RAW_AT, SERVICE_AT] = [5, 6]
 /** @param {readonly string[]} cells */
 const shareOf = (cells) => Number(cells[RAW_AT]?.replace(',', '')) / Number(cells[SERVICE_AT]?.replace(',', ''))
 
-/** @param {readonly (readonly string[])[]} rows of the table of throughput */
-export function verdict(rows) {
+/** The share of each row of the table of throughput. @param {readonly { name: string, here: number }[]} shares */
+export function verdict(shares) {
   const [, section = ''] = readFileSync(DOCS, 'utf8').split(/^## Throughput.*$/m)
   const lines = section.split('\n## ')[0].split('\n')
-  const shares = new Map(
-    lines.map((line) => line.split('|').map((cell) => cell.trim())).map(([, ...cells]) => [cells[0], shareOf(cells)]),
-  )
-  const compared = rows.map((row) => ({ name: row[0], here: shareOf(row), there: shares.get(row[0]) ?? Number.NaN }))
-  const named = compared.filter(({ there }) => there > 0)
-  const worse = named.filter(({ here, there }) => here * MARGIN < there)
-  const list = worse.map(({ name, here, there }) => `${name}: ${number(here, 2)}, there ${number(there, 2)}`)
-  const lower = list.map((line) => `  lower: ${line}\n`).join('')
-  return `Raw CPU / CPU beside docs/lab/0.3.0.md: ${named.length - worse.length} of ${named.length} rows as good, or less than a quarter below.\n${lower}`
+  const rows = lines.map((line) => line.split('|').map((cell) => cell.trim()))
+  const there = new Map(rows.map(([, ...cells]) => [cells[0], shareOf(cells)]))
+  const compared = shares.map((share) => ({ ...share, there: there.get(share.name) ?? Number.NaN }))
+  const named = compared.filter((row) => row.there > 0)
+  const worse = named.filter((row) => row.here * MARGIN < row.there)
+  const lower = worse.map((row) => `  lower: ${row.name}: ${number(row.here, 2)}, there ${number(row.there, 2)}\n`)
+  return `Raw CPU / CPU beside docs/lab/0.3.0.md: ${named.length - worse.length} of ${named.length} rows as good, or less than a quarter below.\n${lower.join('')}`
 }

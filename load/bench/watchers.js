@@ -2,15 +2,14 @@
 // What people who watch the console or the portal cost the service, at a fixed rate of requests.
 
 import { request } from 'node:http'
-import { nameOf, SEED } from './cases.js'
-import { runPaced } from './pacing.js'
-import { cpuSeconds, memoryMb } from './processes.js'
-import { median, number, table } from './report.js'
+import { casesOf } from './cases.js'
+import { runAtRate } from './pacing.js'
+import { memoryMb } from './processes.js'
+import { median, middle, number, table } from './report.js'
 import { startService } from './servers.js'
-import { writeBodies } from './wrk.js'
+import { byTurns, eachCase, withServers } from './turns.js'
 
 const PER_SECOND = 10_000
-const CONNECTIONS = 128
 const READ_KEYS = new URL('../../dist/apps/read-keys.js', import.meta.url).href
 /** Ten people: most look at figures, some at events, with filters that differ and so share nothing. */
 const OF_CONSOLE = [
@@ -25,94 +24,70 @@ const OF_CONSOLE = [
 const OF_PORTAL = Array.from({ length: 5 }, () => ['/api/events/stream', '/api/refusals/stream'])
 
 /** @typedef {'none' | 'console' | 'portal'} Watched */
-/** @typedef {{ cpuPercent: number, cpuUsPerRequest: number, p99Ms: number, residentMb: number, watchedBytes: number }} Run */
+/** @typedef {import('./pacing.js').AtRate & { residentMb: number, watchedBytes: number }} Run */
 
-/** The same load by turns without and with watchers; the portal is open in all of them. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+const NAMES = { none: 'none', console: '10 of the console', portal: '10 of the portal' }
+const CASES = casesOf({ varied: [true] })
+
+/** The same load by turns without and with watchers; the portal is open in all of them. @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function watchers(options) {
   const rounds = options.quick ? 2 : 6
   const seconds = options.quick ? 3 : 6
-  const kind = { events: /** @type {const} */ (1), keyed: false, varied: true }
-  const bodies = await writeBodies(options.folder, kind, SEED)
   /** @type {{ freshReadKey: () => string, secretsOf: (key: string) => object }} */
   const { freshReadKey, secretsOf } = await import(READ_KEYS)
   const keys = OF_PORTAL.map(() => freshReadKey())
   const readKeys = keys.map((key) => ({ name: 'bench', ...secretsOf(key) }))
-  const service = await startService({ readKeys, env: { SLUICE_PORTAL_PORT: '0' } })
-  /** @type {Record<Watched, () => Promise<{ close: () => number }>[]>} */
-  const open = {
-    none: () => [],
-    console: () => OF_CONSOLE.map((path) => watch(service.adminPort, path)),
-    portal: () => OF_PORTAL.flatMap((paths, app) => paths.map((path) => watch(service.portalPort, path, keys[app]))),
-  }
-  /** @param {Watched} watched @returns {Promise<Run>} */
-  const measure = async (watched) => {
-    const watching = await Promise.all(open[watched]())
-    const before = cpuSeconds(service.pid)
-    const startMs = performance.now()
-    const phases = [{ perSecond: PER_SECOND, seconds }]
-    const paced = await runPaced(service, bodies, { phases, connections: CONNECTIONS })
-    const usedSeconds = cpuSeconds(service.pid) - before
-    const cpuPercent = (100_000 * usedSeconds) / (performance.now() - startMs)
-    const { accepted, refused } = paced.phases[0]
-    const cpuUsPerRequest = (1_000_000 * usedSeconds) / accepted.count
-    if (refused.count > 0) throw new Error(`void: ${refused.count} refused`)
-    const watchedBytes = watching.reduce((bytes, one) => bytes + one.close(), 0)
-    if (watched !== 'none' && watchedBytes === 0) throw new Error('void: the watchers were sent nothing')
-    const p99Ms = accepted.fromDueMs.p99 ?? Number.NaN
-    return { cpuPercent, cpuUsPerRequest, p99Ms, residentMb: memoryMb(service.pid).resident, watchedBytes }
-  }
-  await measure('none')
-  /** @type {Record<Watched, Run>[]} */
-  const turns = []
-  for (let round = 0; round < rounds; round++) {
-    options.progress(`watchers: round ${round + 1} of ${rounds}`)
-    /** @type {Partial<Record<Watched, Run>>} */
-    const runs = {}
-    // Each comes first as often as the others.
-    for (let at = 0; at < NAMES.length; at++) {
-      const watched = NAMES[(round + at) % NAMES.length]
-      runs[watched] = await measure(watched)
-    }
-    turns.push(/** @type {Record<Watched, Run>} */ (runs))
-  }
-  await service.stop()
-  const head = ['watchers', 'CPU, % of a core', 'CPU, µs a request', 'p99 ms', 'resident MB', 'sent to them KB/s']
-  const rows = NAMES.map((watched) => {
-    const of = (/** @type {(run: Run) => number} */ read) => median(turns.map((runs) => read(runs[watched])))
-    return [
-      ROW_NAMES[watched],
-      number(
-        of((run) => run.cpuPercent),
-        1,
-      ),
-      number(
-        of((run) => run.cpuUsPerRequest),
-        1,
-      ),
-      number(
-        of((run) => run.p99Ms),
-        2,
-      ),
-      number(of((run) => run.residentMb)),
-      number(of((run) => run.watchedBytes) / 1000 / seconds),
-    ]
-  })
+  const starts = { service: () => startService({ readKeys, env: { SLUICE_PORTAL_PORT: '0' } }) }
+  const results = await eachCase(options, CASES, (_kind, bodies, name) =>
+    withServers(starts, async ({ service }) => {
+      const open = {
+        none: () => [],
+        console: () => OF_CONSOLE.map((path) => watch(service.adminPort, path)),
+        portal: () =>
+          OF_PORTAL.flatMap((paths, app) => paths.map((path) => watch(service.portalPort, path, keys[app]))),
+      }
+      const measure = (/** @type {Watched} */ watched) => async (/** @type {number} */ forSeconds) => {
+        const watching = await Promise.all(open[watched]())
+        const run = await runAtRate(service, bodies, { perSecond: PER_SECOND, seconds: forSeconds })
+        const watchedBytes = watching.reduce((bytes, one) => bytes + one.close(), 0)
+        if (watched !== 'none' && watchedBytes === 0) throw new Error('void: the watchers were sent nothing')
+        return { ...run, residentMb: memoryMb(service.pid).resident, watchedBytes }
+      }
+      const sides = { none: measure('none'), console: measure('console'), portal: measure('portal') }
+      return { turns: await byTurns(name, sides, { rounds, seconds }) }
+    }),
+  )
+  const rows = results.flatMap(({ turns }) =>
+    /** @type {Watched[]} */ (Object.keys(NAMES)).map((watched) => ({
+      watched,
+      turns: turns.map((turn) => turn[watched]),
+    })),
+  )
   // By the request, since a machine that has other work sends fewer of them.
   const cost = (/** @type {Watched} */ watched) => {
-    const differences = turns
-      .map((runs) => runs[watched].cpuUsPerRequest - runs.none.cpuUsPerRequest)
-      .sort((one, other) => one - other)
-    return `${number(median(differences), 1)} µs (${number(differences[0], 1)} to ${number(differences[differences.length - 1], 1)})`
+    const more = results.flatMap(({ turns }) =>
+      turns.map((turn) => turn[watched].cpuUsPerRequest - turn.none.cpuUsPerRequest),
+    )
+    return `${number(median(more), 1)} µs (${number(Math.min(...more), 1)} to ${number(Math.max(...more), 1)})`
   }
   const title =
-    `Watchers: ${number(PER_SECOND)} requests/s, ${nameOf(kind)}; medians of ${rounds}. ` +
+    `Watchers: ${number(PER_SECOND)} requests/s, ${results[0].name}; medians of ${rounds}. ` +
     `Ten of the console cost a request ${cost('console')}, ten of the portal ${cost('portal')}; 1 µs is 1% of a core`
-  return { numbers: turns, text: table(title, head, rows, options) }
+  const text = table(
+    title,
+    rows,
+    [
+      ['watchers', ({ watched }) => NAMES[watched]],
+      ['CPU, % of a core', ({ turns }) => middle(turns, (run) => (run.cpuUsPerRequest * run.perSecond) / 1e4, 1)],
+      ['CPU, µs a request', ({ turns }) => middle(turns, ({ cpuUsPerRequest }) => cpuUsPerRequest, 1)],
+      ['p99 ms', ({ turns }) => middle(turns, ({ p99Ms }) => p99Ms, 2)],
+      ['resident MB', ({ turns }) => middle(turns, ({ residentMb }) => residentMb)],
+      ['sent to them KB/s', ({ turns }) => middle(turns, (run) => run.watchedBytes / 1000 / seconds)],
+    ],
+    options,
+  )
+  return { numbers: results, text }
 }
-
-/** @type {readonly Watched[]} */
-const NAMES = ['none', 'console', 'portal']
-const ROW_NAMES = { none: 'none', console: '10 of the console', portal: '10 of the portal' }
 
 /** Reads a stream. `close` gives the bytes that came. @param {number} port @param {string} path @param {string} [key] @returns {Promise<{ close: () => number }>} */
 function watch(port, path, key) {

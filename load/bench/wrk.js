@@ -15,14 +15,10 @@ const SCRIPT = fileURLToPath(new URL('requests.lua', import.meta.url))
 /** Enough bodies that no cache of the processor holds all of them, little enough that wrk does. */
 const BODIES = { 1: 400, 10: 300, 100: 200 }
 
-/**
- * `mixed`: nine SDKs in place of uniform or varied bodies. `apps`: over how many the bodies are spread; one where it is left out. `connections`: that wait for their answers, if not CONNECTIONS.
- * @typedef {{ events: 1 | 10 | 100, keyed: boolean, varied: boolean, mixed?: boolean, apps?: number, connections?: number }} Case
- */
 /** @typedef {{ requests: number, durationUs: number, refused: number, broken: number, p50Us: number, p99Us: number, maxUs: number }} WrkResult */
 /** @typedef {WrkResult & { perSecond: number, cpuUsPerRequest: number, mainThreadUsPerRequest: number }} Measured */
 
-/** @param {Case} kind @param {number} seed @param {number} nowMs */
+/** @param {import('./cases.js').Case} kind @param {number} seed @param {number} nowMs */
 export function bodiesOf(kind, seed, nowMs) {
   const rng = createRng(seed)
   const make = MAKERS[makeOf(kind)]
@@ -30,7 +26,7 @@ export function bodiesOf(kind, seed, nowMs) {
   return Array.from({ length: BODIES[events] }, (_, at) => make({ rng, appKey: appKeyOf(at % apps), events, nowMs }))
 }
 
-/** Writes the case's bodies to files for wrk. @param {string} folder @param {Case} kind @param {number} seed */
+/** Writes the case's bodies to files for wrk. @param {string} folder @param {import('./cases.js').Case} kind @param {number} seed */
 export async function writeBodies(folder, kind, seed) {
   const target = join(folder, `${kind.events}-${makeOf(kind)}-${kind.apps ?? 1}`)
   await mkdir(target, { recursive: true })
@@ -41,12 +37,12 @@ export async function writeBodies(folder, kind, seed) {
 
 /**
  * One run of wrk. Any answer that is not a success makes it void: a rate of refusals is no rate.
- * @param {{ pid: number, port: number }} server @param {{ folder: string, count: number }} bodies
- * @param {{ keyed: boolean, seconds: number, connections?: number | undefined, origin?: string | undefined, scheme?: 'http' | 'https' }} options `origin`: as from a web page there @returns {Promise<Measured>}
+ * @param {Pick<import('./servers.js').Server, 'pid' | 'port' | 'scheme'>} server @param {import('./turns.js').Bodies} bodies
+ * @param {{ keyed: boolean, seconds: number, connections?: number | undefined, origin?: string | undefined }} options `origin`: as from a web page there @returns {Promise<Measured>}
  */
-export async function runWrk(server, bodies, { keyed, seconds, connections = CONNECTIONS, origin, scheme = 'http' }) {
+export async function runWrk(server, bodies, { keyed, seconds, connections = CONNECTIONS, origin }) {
   const beforeSeconds = { all: cpuSeconds(server.pid), main: mainThreadCpuSeconds(server.pid) }
-  const url = `${scheme}://127.0.0.1:${server.port}/api/v1/events`
+  const url = `${server.scheme ?? 'http'}://127.0.0.1:${server.port}/api/v1/events`
   const settings = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--latency']
   const mode = keyed ? 'keyed' : 'unkeyed'
   const script = [

@@ -107,13 +107,18 @@ async function whileEventsCome() {
   ]
 }
 
+/** @param {string} title @param {string[]} head @param {string[][]} rows */
+function show(title, head, rows) {
+  const columns = head.map((name, at) => /** @type {const} */ ([name, (/** @type {string[]} */ row) => row[at]]))
+  console.log(table(title, rows, columns, { markdown: false }))
+}
+
 try {
   const loads = []
   for (const name of SHOWN) loads.push(await firstLoad(name))
   const head = ['page', 'scripts', 'layout', 'styles', 'all work of its thread']
-  console.log(table(`First load, the median of ${flags.loads}`, head, loads, { markdown: false }))
-  const rows = await whileEventsCome()
-  console.log(table('Events, while 1,000 a second come', ['', ''], rows, { markdown: false }))
+  show(`First load, the median of ${flags.loads}`, head, loads)
+  show('Events, while 1,000 a second come', ['', ''], await whileEventsCome())
 } finally {
   await browser.close()
 }

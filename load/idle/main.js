@@ -92,9 +92,19 @@ async function main() {
     line.stop()
   }
   await service.stop()
-  const rows = clients.map(({ name }, at) => [name, columns[0][at], columns[1][at]])
+  const rows = clients.map(({ name }, at) => ({ name, without: columns[0][at], withIt: columns[1][at] }))
   const title = `Lost of ${connections} requests after a silence of 8 to 13.5 s, ${delayMs} ms away, sluice on Node ${process.version}`
-  console.log(`\n${table(title, ['client', 'without the header', 'with it'], rows, { markdown: true })}`)
+  const text = table(
+    title,
+    rows,
+    [
+      ['client', ({ name }) => name],
+      ['without the header', ({ without }) => without],
+      ['with it', ({ withIt }) => withIt],
+    ],
+    { markdown: true },
+  )
+  console.log(`\n${text}`)
 }
 
 /** @param {string} file */

@@ -1,11 +1,13 @@
 // What the bench says beside its tables: which rows are missing and why, on which machine, the curve, histograms, flame graphs.
 
 import { describe, expect, it, vi } from 'vitest'
+import { CASES, nameOf } from '../../../load/bench/cases.js'
 import { curveText, SHARES, secondsPerMillion } from '../../../load/bench/curve.js'
 import { boxesOf, flameGraph } from '../../../load/bench/flame.js'
 import { histogramFile } from '../../../load/bench/pacing.js'
 import { histogramText } from '../../../load/bench/percentiles.js'
 import { table } from '../../../load/bench/report.js'
+import { byTurns, withServers } from '../../../load/bench/turns.js'
 import { verdict } from '../../../load/bench/verdict.js'
 import { lastWords, orUnmeasured, unlessVoid, VoidRun } from '../../../load/bench/void-runs.js'
 import { busyLine, coresInUse, diskOf, isBusy, machineLine } from '../../../load/shared/machine.js'
@@ -77,7 +79,9 @@ describe('the machine', () => {
     ])
       expect(line).toContain(value)
     for (const markdown of [true, false]) {
-      expect(table('T', ['a'], [['b']], { markdown, machine: line }).endsWith(`\n\n${line}\n`)).toBe(true)
+      expect(table('T', ['b'], [['a', (cell) => cell]], { markdown, machine: line }).endsWith(`\n\n${line}\n`)).toBe(
+        true,
+      )
     }
   })
 })
@@ -167,19 +171,55 @@ describe('a flame graph', () => {
 })
 
 describe('the verdict of --quick', () => {
-  /** Of the page: names, and the CPU time of the raw front end and of the service. */
-  const rows = [
-    ['1 event, uniform', '', '', '', '', '12.7', '25.8'],
-    ['1 event, uniform, 8 connections', '', '', '', '', '11.8', '58.4'],
+  /** Of the page: names, and the CPU time of the raw front end by that of the service. */
+  const shares = [
+    { name: '1 event, uniform', here: 12.7 / 25.8 },
+    { name: '1 event, uniform, 8 connections', here: 11.8 / 58.4 },
   ]
 
   it('finds the rows of the page by their names', () => {
-    expect(verdict(rows)).toContain('2 of 2 rows as good')
-    expect(verdict([['2 events, of no page', '', '', '', '', '1', '1']])).toContain('0 of 0 rows')
+    expect(verdict(shares)).toContain('2 of 2 rows as good')
+    expect(verdict([{ name: '2 events, of no page', here: 1 }])).toContain('0 of 0 rows')
+    for (const { name } of shares) expect(CASES.map(nameOf)).toContain(name)
   })
 
   it('names a row whose share is more than a quarter below that of the page', () => {
-    const slow = [rows[0].with(6, '40'), rows[1]]
+    const slow = [{ ...shares[0], here: 12.7 / 40 }, shares[1]]
     expect(verdict(slow)).toMatch(/1 of 2 rows as good.*\n {2}lower: 1 event, uniform: 0.32, there 0.49\n/)
+  })
+})
+
+describe('by turns', () => {
+  it('warms each side up, measures it in every round, and begins each round with another one', async () => {
+    const order: string[] = []
+    const side = (name: string) => (seconds: number) => {
+      order.push(`${name}${seconds}`)
+      return Promise.resolve(order.length)
+    }
+    const turns = await byTurns(
+      'row',
+      { here: side('h'), there: side('t') },
+      { rounds: 2, seconds: 2, warmUpSeconds: 3 },
+    )
+    expect(order).toEqual(['h3', 't3', 'h2', 't2', 't2', 'h2'])
+    expect(turns).toEqual([
+      { here: 3, there: 4 },
+      { here: 6, there: 5 },
+    ])
+  })
+
+  it('stops every server that was started, whatever fails', async () => {
+    const stopped: string[] = []
+    const start = (name: string) => () =>
+      Promise.resolve({
+        pid: 1,
+        port: 1,
+        adminPort: 1,
+        portalPort: 1,
+        stop: () => Promise.resolve(void stopped.push(name)),
+      })
+    const starts = { here: start('here'), there: start('there'), never: () => Promise.reject(new Error('no start')) }
+    await expect(withServers(starts, () => Promise.resolve())).rejects.toThrow('no start')
+    expect(stopped).toEqual(['here', 'there'])
   })
 })

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
-import { partLoadTable } from '../../../load/bench/part-load.js'
-import { ratios, ratioTable } from '../../../load/bench/ratios.js'
+import { partLoadTable, ratioTable } from '../../../load/bench/compare.js'
+import { ratioColumns } from '../../../load/bench/report.js'
 import { flagsIn, nodeFlagsOf, ROOT } from '../../../load/shared/node-flags.js'
 
 function side(cpuUsPerRequest: number, perSecond: number): { cpuUsPerRequest: number; perSecond: number } {
   return { cpuUsPerRequest, perSecond }
 }
 
-const PAIRS = [
+const TURNS = [
   { here: side(50, 300), there: side(100, 100) },
   // Both halves of this round met a busy machine, which no ratio shows.
   { here: side(600, 10), there: side(1000, 5) },
@@ -15,12 +15,14 @@ const PAIRS = [
 ]
 
 it('takes the ratio within each round, and gives the middle one and both ends', () => {
-  expect(ratios(PAIRS, 'cpuUsPerRequest')).toEqual({ middle: 0.6, least: 0.5, most: 0.8 })
-  expect(ratios(PAIRS, 'perSecond')).toEqual({ middle: 2, least: 1, most: 3 })
+  const cells = (ratio: (turn: (typeof TURNS)[number]) => number) =>
+    ratioColumns('ratio', ratio).map(([, cell]) => cell({ turns: TURNS }))
+  expect(cells(({ here, there }) => here.cpuUsPerRequest / there.cpuUsPerRequest)).toEqual(['0.60', '0.50–0.80'])
+  expect(cells(({ here, there }) => here.perSecond / there.perSecond)).toEqual(['2.00', '1.00–3.00'])
 })
 
 it('prints a row with the cost of each side, both ratios and their spread', () => {
-  const text = ratioTable('T', 'abc', 'here', [{ name: '1 event', pairs: PAIRS }], { markdown: true })
+  const text = ratioTable('T', 'abc', 'here', [{ name: '1 event', turns: TURNS }], { markdown: true })
   const cells = (line: string) => line.split('|').map((cell) => cell.trim())
   const [, , head, , row] = text.split('\n')
   expect(cells(head).slice(1, 4)).toEqual(['request', 'CPU µs abc', 'CPU µs here'])
@@ -28,11 +30,11 @@ it('prints a row with the cost of each side, both ratios and their spread', () =
 })
 
 it('prints what each side costs at a fixed rate, and how long its clients wait', () => {
-  const pairs = PAIRS.map(({ here, there }) => ({
+  const turns = TURNS.map(({ here, there }) => ({
     here: { ...here, p50Ms: 1, p99Ms: here.cpuUsPerRequest / 10 },
     there: { ...there, p50Ms: 2, p99Ms: there.cpuUsPerRequest / 10 },
   }))
-  const text = partLoadTable('T', 'abc', 'here', [{ name: '5 /s', pairs }], { markdown: true })
+  const text = partLoadTable('T', 'abc', 'here', [{ name: '5 /s', turns }], { markdown: true })
   const lines = text.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
   const [head, row] = [lines[2], lines[4]]
   expect(Object.fromEntries(head.map((name, column) => [name, row[column]]))).toMatchObject({

@@ -17,7 +17,7 @@ import { CONNECTIONS, runWrk } from './wrk.js'
 /** @typedef {Parameters<typeof startService>[0]} ServiceOptions */
 /** @typedef {{ cpuUsPerRequest: number, perSecond: number }} Cost */
 /** One round: both sides measured right after each other. @template {Cost} T @typedef {Record<'here' | 'there', T>} Pair */
-/** What is measured beside what is built here. @typedef {{ name: string, there: ServiceOptions, remove: () => Promise<void> }} Other */
+/** What is measured beside what is built here. @typedef {{ name: string, there: ServiceOptions }} Other */
 
 /** Until the code that a request runs is compiled, and the windows to NATS have grown. */
 const WARM_UP_SECONDS = 3
@@ -35,14 +35,14 @@ const PART_LOADS = [
 
 /** @param {string} commit anything that git knows @param {(line: string) => void} progress @returns {Promise<Other>} */
 export async function otherCommit(commit, progress) {
-  const { commit: name, tree, remove } = await buildCommit(commit, progress)
-  return { name, there: { tree }, remove }
+  const { commit: name, tree } = await buildCommit(commit, progress)
+  return { name, there: { tree } }
 }
 
 /** The same service on it. @param {string} node a program @returns {Other} */
 export function otherNode(node) {
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
-  return { name: `Node ${version}`, there: { node }, remove: async () => {} }
+  return { name: `Node ${version}`, there: { node } }
 }
 
 /** The rows of a comparison that have this in their names. @param {string} text @returns {string[]} */
@@ -51,33 +51,27 @@ export function rowsWith(text) {
 }
 
 /** @param {Options} options @param {Other} other @returns {Promise<Section>} */
-export async function compare(options, { name: other, there, remove }) {
-  try {
-    ensurePrograms(['redis-server', 'nats-server'])
-    const rounds = options.quick ? 3 : 9
-    const how = `medians of ${rounds} rounds, ratio this / ${other}, and the least and the largest ratio of a round`
-    const title = `This tree beside ${other}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections where no others are named; ${how}`
-    const partTitle = `The same at a fixed rate, embedded queue, ${PACED_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
-    const rounded = { rounds, warmUpSeconds: WARM_UP_SECONDS }
-    /** @param {import('./cases.js').Case} kind */
-    const starts = ({ stores }) => {
-      const start = stores ? startCluster : startService
-      return { here: () => start({}), there: () => start(there) }
-    }
-    const [full, part] = [FULL_LOADS, PART_LOADS].map((cases) =>
-      cases.filter((kind) => nameOf(kind).includes(options.rows)),
-    )
-    const results = full.length === 0 ? [] : await compareLoads(options, { cases: full, starts, ...rounded })
-    /** @type {(server: import('./servers.js').Server, bodies: import('./turns.js').Bodies, how: import('./cases.js').Case & { seconds: number }) => ReturnType<typeof runAtRate>} */
-    const load = (server, bodies, { perSecond = 0, seconds }) => runAtRate(server, bodies, { perSecond, seconds })
-    const partLoads = part.length === 0 ? [] : await compareLoads(options, { cases: part, starts, load, ...rounded })
-    const tables = []
-    if (results.length > 0) tables.push(ratioTable(title, other, 'here', results, options))
-    if (partLoads.length > 0) tables.push(partLoadTable(partTitle, other, 'here', partLoads, options))
-    return { numbers: { other, results, partLoads }, text: tables.join('\n') }
-  } finally {
-    await remove()
+export async function compare(options, { name: other, there }) {
+  ensurePrograms(['redis-server', 'nats-server'])
+  const rounds = options.quick ? 3 : 9
+  const how = `medians of ${rounds} rounds, ratio this / ${other}, and the least and the largest ratio of a round`
+  const title = `This tree beside ${other}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections where no others are named; ${how}`
+  const partTitle = `The same at a fixed rate, embedded queue, ${PACED_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
+  /** @param {import('./cases.js').Case} kind */
+  const starts = ({ stores }) => {
+    const start = stores ? startCluster : startService
+    return { here: () => start({}), there: () => start(there) }
   }
+  const [full, part] = [FULL_LOADS, PART_LOADS].map((cases) =>
+    cases.filter((kind) => nameOf(kind).includes(options.rows)),
+  )
+  const measuring = { starts, rounds, warmUpSeconds: WARM_UP_SECONDS }
+  const results = full.length === 0 ? [] : await compareLoads(options, { cases: full, ...measuring })
+  const partLoads = part.length === 0 ? [] : await compareLoads(options, { cases: part, load: runAtRate, ...measuring })
+  const tables = []
+  if (results.length > 0) tables.push(ratioTable(title, other, 'here', results, options))
+  if (partLoads.length > 0) tables.push(partLoadTable(partTitle, other, 'here', partLoads, options))
+  return { numbers: { other, results, partLoads }, text: tables.join('\n') }
 }
 
 /** What it costs that web pages may send. @param {Options} options @returns {Promise<Section>} */

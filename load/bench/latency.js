@@ -10,6 +10,7 @@ import { eachCase, withServers } from './turns.js'
 import { orUnmeasured, unlessVoid } from './void-runs.js'
 import { bodiesOf, runWrk } from './wrk.js'
 
+const SYNCED_WRITES = new URL('synced-writes.js', import.meta.url)
 const SCRAPE_EVERY_MS = 100
 const CASES = casesOf({ varied: [true], events: [1, 100] })
 
@@ -60,7 +61,7 @@ async function rowsOf(kind, bodies, { raw, service }, options) {
   const perSecond = (await full(options.quick ? 1 : 3)).perSecond / 2
   const writeBytes = Math.ceil((meanBytes(kind) * perSecond) / 1000)
   const onDisk = async () => {
-    const answer = await answerOf(SERVER_CORE, 'synced-writes.js', [options.folder, writeBytes, seconds])
+    const answer = await answerOf(SERVER_CORE, SYNCED_WRITES, [options.folder, writeBytes, seconds])
     return { p50Ms: answer.p50, p99Ms: answer.p99, p999Ms: answer.p999, maxMs: answer.max }
   }
   /** @param {import('./servers.js').Server} server @param {number} [scrapeEveryMs] */

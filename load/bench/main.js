@@ -1,13 +1,11 @@
 // @ts-check
 // `npm run bench`: the built service beside what it is measured against, on this machine, in a few minutes.
 
-import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { endAll, MAIN } from '../../test/support/processes.js'
 import { busyLine, isBusy, loadNow, machineLine, machineOf } from '../shared/machine.js'
 import { ROOT } from '../shared/node-flags.js'
+import { runProgram, temporaryFolder } from '../shared/program.js'
 import { compare, cors, engines, otherCommit, otherNode, rowsWith } from './compare.js'
 import { curve } from './curve.js'
 import { floor } from './floor.js'
@@ -20,7 +18,6 @@ import { profile } from './profile.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
 import { decode, memory, throughput } from './sections.js'
-import { removeFolders, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
 import { spool } from './spool.js'
 import { sync } from './sync.js'
@@ -71,25 +68,13 @@ const HELP = `Usage: npm run bench -- [OPTIONS]
 SECONDS=N           length of the memory run (20, quick 8); it writes about 50 MB a second to disk
 `
 
-async function main() {
-  const { values } = parseArgs({
-    options: {
-      quick: { type: 'boolean', default: false },
-      only: { type: 'string', multiple: true },
-      compare: { type: 'string' },
-      'compare-node': { type: 'string' },
-      rows: { type: 'string', default: '' },
-      profile: { type: 'boolean', default: false },
-      hdr: { type: 'string' },
-      json: { type: 'string' },
-      markdown: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-  if (values.help) {
-    console.log(HELP)
-    return
-  }
+/**
+ * @typedef {{ quick: boolean, only?: string[] | undefined, compare?: string | undefined, 'compare-node'?: string | undefined, rows: string,
+ *   profile: boolean, hdr?: string | undefined, json?: string | undefined, markdown: boolean }} Values
+ */
+
+/** @param {Values} values @returns {Promise<boolean>} whether anything was measured */
+async function measure(values) {
   const { compare: commit, 'compare-node': node, only, profile: isProfile } = values
   if ([commit, node, only, isProfile || undefined].filter((value) => value !== undefined).length > 1) {
     throw new Error(`--compare, --compare-node, --profile and --only: one of them alone\n${HELP}`)
@@ -101,10 +86,9 @@ async function main() {
     throw new Error(`--rows ${values.rows}: no row has this in its name. The rows are:\n  ${rowsWith('').join('\n  ')}`)
   const seconds = Number(process.env.SECONDS ?? (values.quick ? 8 : 20))
   if (!(seconds >= 2)) throw new Error('SECONDS must be a number of at least 2')
-  if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')
   ensurePrograms(['wrk'])
 
-  const folder = temporaryFolder()
+  const folder = temporaryFolder('bench')
   const machine = machineOf(folder)
   const first = await loadNow()
   console.log(`${machineLine(machine, first)}\n`)
@@ -126,13 +110,13 @@ async function main() {
   const { numbers, busy } = await measureAll(sections, options, machine)
   if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(numbers, null, 2)}\n`)
   console.log(lastWords(options.unmeasured, busy))
-  if (Object.keys(numbers).length === OF_THE_RUN) process.exitCode = 1
+  return Object.keys(numbers).length > OF_THE_RUN
 }
 
 /** @typedef {{ name: string, measure: (options: import('./turns.js').Options) => Promise<import('./turns.js').Section> }} Measuring */
 
 /**
- * @param {{ compare?: string | undefined, 'compare-node'?: string | undefined, profile: boolean }} values
+ * @param {Values} values
  * @param {readonly string[]} chosen @param {(line: string) => void} progress @returns {Promise<Measuring[]>}
  */
 async function sectionsOf({ compare: commit, 'compare-node': node, profile: isProfile }, chosen, progress) {
@@ -159,10 +143,7 @@ async function measureAll(sections, options, machine) {
     const section = await orUnmeasured(options, name, () =>
       measure({ ...options, machine: machineLine(machine, load) }),
     )
-    if (section === null) {
-      await endAll({ goesOn: true })
-      continue
-    }
+    if (section === null) continue
     numbers[name] = {
       load,
       text: section.text,
@@ -173,21 +154,19 @@ async function measureAll(sections, options, machine) {
   return { numbers, busy }
 }
 
-// A signal ends every process, and nothing more can be started: whatever the run waits for then fails, and it ends.
-let interrupted = false
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
-  process.on(signal, () => {
-    interrupted = true
-    void endAll()
-  })
-}
-
-main()
-  .catch((/** @type {unknown} */ error) => {
-    process.exitCode = interrupted ? 130 : 1
-    if (!interrupted) console.error(`bench: ${error instanceof Error ? error.message : String(error)}`)
-  })
-  .finally(async () => {
-    await endAll()
-    removeFolders()
-  })
+await runProgram({
+  name: 'bench',
+  help: HELP,
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true },
+    compare: { type: 'string' },
+    'compare-node': { type: 'string' },
+    rows: { type: 'string', default: '' },
+    profile: { type: 'boolean', default: false },
+    hdr: { type: 'string' },
+    json: { type: 'string' },
+    markdown: { type: 'boolean', default: false },
+  },
+  run: measure,
+})

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { answerOf, cpuSeconds, LOAD_CORE } from './processes.js'
 import { VoidRun } from './void-runs.js'
 
+const PACED = new URL('paced.js', import.meta.url)
 export const PACED_CONNECTIONS = 128
 /** Of what is due, not sent by the end of a phase: more, and the rate was another. */
 const MOST_UNSENT = 0.001
@@ -35,7 +36,7 @@ export async function runPaced({ port, adminPort, pid }, bodies, phases, how = {
   const sending = { phases, connections, keyed, bodies: bodies.folder, count: bodies.count, histogram }
   const beforeSeconds = cpuSeconds(pid)
   /** @type {Omit<Paced, 'cpuUsPerRequest'>} */
-  const paced = await answerOf(LOAD_CORE, 'paced.js', [JSON.stringify({ port, adminPort, scrapeEveryMs, ...sending })])
+  const paced = await answerOf(LOAD_CORE, PACED, [JSON.stringify({ port, adminPort, scrapeEveryMs, ...sending })])
   const usedSeconds = cpuSeconds(pid) - beforeSeconds
   if (paced.broken + paced.unanswered > 0) {
     throw new VoidRun(`${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
@@ -47,9 +48,9 @@ export async function runPaced({ port, adminPort, pid }, bodies, phases, how = {
 /**
  * Far below the best rate: what a request costs then, and how long its client waits. A refusal makes the run void, and so does a
  * rate that was not reached.
- * @param {import('./servers.js').Server} server @param {import('./turns.js').Bodies} bodies @param {Phase & How & { warmUpSeconds?: number }} how @returns {Promise<AtRate>}
+ * @param {import('./servers.js').Server} server @param {import('./turns.js').Bodies} bodies @param {How & { perSecond?: number, seconds: number, warmUpSeconds?: number }} how @returns {Promise<AtRate>}
  */
-export async function runAtRate(server, bodies, { perSecond, seconds, warmUpSeconds = 0, ...how }) {
+export async function runAtRate(server, bodies, { perSecond = 0, seconds, warmUpSeconds = 0, ...how }) {
   const phases = [warmUpSeconds, seconds].filter(Boolean).map((length) => ({ perSecond, seconds: length }))
   const paced = await runPaced(server, bodies, phases, how)
   const { accepted, refused, unsent } = paced.phases[phases.length - 1]

@@ -32,10 +32,9 @@ export async function run(core, command) {
   return output
 }
 
-/** What a script beside this one prints, one line of JSON. @param {number} core @param {string} name @param {readonly unknown[]} words */
-export async function answerOf(core, name, words) {
-  const script = fileURLToPath(new URL(name, import.meta.url))
-  return JSON.parse(await run(core, [process.execPath, script, ...words.map(String)]))
+/** What a script of Node prints, one line of JSON. @param {number} core @param {URL} script @param {readonly unknown[]} words */
+export async function answerOf(core, script, words) {
+  return JSON.parse(await run(core, [process.execPath, fileURLToPath(script), ...words.map(String)]))
 }
 
 /** CPU seconds of a process and those that it started, all their threads, user and system. @param {number} pid @returns {number} */

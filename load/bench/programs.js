@@ -7,8 +7,9 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { freePort, metricsOf } from '../../test/support/processes.js'
 import { startNats as startNatsServer, startRedis as startRedisServer } from '../../test/support/stores.js'
+import { temporaryFolder } from '../shared/program.js'
 import { cpuSeconds, LOAD_CORE, on } from './processes.js'
-import { startService, temporaryFolder } from './servers.js'
+import { startService } from './servers.js'
 
 const REDIS_REPLY_TIMEOUT_MS = 5000
 
@@ -56,7 +57,7 @@ export function knowsSyncInterval() {
 
 /** JetStream. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes. @param {{ syncsAlways?: boolean | undefined, size?: number }} [options] `size`: servers of one cluster */
 async function startNats({ syncsAlways = false, size = 1 } = {}) {
-  const file = join(temporaryFolder(), 'nats.conf')
+  const file = join(temporaryFolder('bench'), 'nats.conf')
   writeFileSync(file, syncsAlways ? 'jetstream { sync_interval: always }\n' : '')
   const ports = (/** @type {number} */ count) => Promise.all(Array.from({ length: count }, () => freePort()))
   const [monitors, routes] = [await ports(size), (await ports(size)).map((port) => `nats://127.0.0.1:${port}`)]

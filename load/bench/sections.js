@@ -12,6 +12,7 @@ import { verdict } from './verdict.js'
 import { unlessVoid } from './void-runs.js'
 import { CONNECTIONS, runWrk } from './wrk.js'
 
+const DECODE = new URL('decode.js', import.meta.url)
 /** @typedef {import('./turns.js').Options} Options */
 /** @typedef {import('./turns.js').Section} Section */
 
@@ -53,7 +54,7 @@ export async function throughput(options) {
 export async function decode(options) {
   options.progress('decoding alone')
   /** @type {{ events: number, body: string, bytes: number, turns: { ownUs: number, usualUs: number }[] }[]} */
-  const results = await answerOf(LOAD_CORE, 'decode.js', [options.quick ? 40 : 120])
+  const results = await answerOf(LOAD_CORE, DECODE, [options.quick ? 40 : 120])
   const title =
     'Decoding alone: CPU time of a body, compared with isUtf8, JSON.parse, a compiled schema and JSON.stringify'
   const text = table(

@@ -1,11 +1,11 @@
 // @ts-check
 // The two servers that the benchmark sets beside each other: the built service, and the raw front end.
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startProgram } from '../../test/support/processes.js'
+import { temporaryFolder } from '../shared/program.js'
 import { endlessApp, startService as startNode } from '../shared/service.js'
 import { on, SERVER_CORE } from './processes.js'
 
@@ -15,23 +15,9 @@ const RAW_FRONT_END = fileURLToPath(new URL('raw-front-end.js', import.meta.url)
 
 /** @typedef {{ pid: number, port: number, adminPort: number, portalPort: number, scheme?: 'http' | 'https', stop: () => Promise<void> }} Server */
 
-/** Folders that are still to be removed. @type {Set<string>} */
-const folders = new Set()
-
-export function temporaryFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
-  folders.add(folder)
-  return folder
-}
-
 /** @param {string} folder */
 function removeFolder(folder) {
   rmSync(folder, { recursive: true, force: true })
-  folders.delete(folder)
-}
-
-export function removeFolders() {
-  for (const folder of folders) removeFolder(folder)
 }
 
 /** @param {number} app counts from 0 */
@@ -47,7 +33,7 @@ export function appKeyOf(app) {
  * @returns {Promise<Server>}
  */
 export async function startService({ readKeys = [], ...options } = {}) {
-  const dataDir = temporaryFolder()
+  const dataDir = temporaryFolder('bench')
   const apps = Array.from({ length: APPS }, (_, app) => ({
     ...endlessApp(appKeyOf(app), `bench-${app}`),
     ...(app < readKeys.length && { read_keys: [readKeys[app]] }),
@@ -67,7 +53,7 @@ export function startRaw() {
 
 /** The engine that keeps each body durably, and does nothing else. @returns {Promise<Server>} */
 export async function startFloor() {
-  const folder = temporaryFolder()
+  const folder = temporaryFolder('bench')
   const floor = await startEngine([join(folder, 'bodies')])
   const stop = async () => {
     await floor.stop()

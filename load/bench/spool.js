@@ -8,11 +8,12 @@ import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { metricsOf } from '../../test/support/processes.js'
 import { uuid } from '../payloads.js'
+import { temporaryFolder } from '../shared/program.js'
 import { casesOf, SEED } from './cases.js'
 import { runPaced } from './pacing.js'
 import { ensurePrograms, startCluster } from './programs.js'
 import { median, middle, number, REQUEST, table } from './report.js'
-import { startService, temporaryFolder } from './servers.js'
+import { startService } from './servers.js'
 import { eachCase, withServers } from './turns.js'
 import { bodiesOf, runWrk } from './wrk.js'
 
@@ -39,7 +40,7 @@ export async function spool(options) {
   const rounds = options.quick ? 1 : 3
   const starts = {
     journal: startService,
-    node: () => startCluster({ env: { SLUICE_SPOOL_DIR: temporaryFolder() } }),
+    node: () => startCluster({ env: { SLUICE_SPOOL_DIR: temporaryFolder('bench') } }),
   }
   const results = await eachCase(options, options.quick ? CASES.slice(0, 1) : CASES, (kind, bodies) =>
     withServers(starts, async (servers) => {

@@ -6,11 +6,12 @@ import { NEIGHBOURS } from './neighbours.js'
 import { answerOf, LOAD_CORE } from './processes.js'
 import { median, number, table } from './report.js'
 
+const DECODE = new URL('tenants-decode.js', import.meta.url)
 /** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
 export async function tenants(options) {
   options.progress('decoding beside another tenant')
   /** @type {{ events: number, body: string, us: Record<string, number[]> }[]} */
-  const results = await answerOf(LOAD_CORE, 'tenants-decode.js', options.quick ? [5, 300] : [15, 600])
+  const results = await answerOf(LOAD_CORE, DECODE, options.quick ? [5, 300] : [15, 600])
   const rows = results.flatMap(({ events, body, us }) =>
     Object.keys(NEIGHBOURS).map((other) => ({ events, body, us, other })),
   )

@@ -3,9 +3,10 @@
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
+import { temporaryFolder } from '../shared/program.js'
 import { casesOf } from './cases.js'
 import { middle, REQUEST, table } from './report.js'
-import { startService, temporaryFolder } from './servers.js'
+import { startService } from './servers.js'
 import { compareLoads } from './turns.js'
 
 /** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
@@ -39,7 +40,7 @@ export async function tls(options) {
 
 /** @returns {Record<string, string>} */
 function certificate() {
-  const folder = temporaryFolder()
+  const folder = temporaryFolder('bench')
   const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(folder, name))
   const make = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost'
   execFileSync('openssl', [...make.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' })

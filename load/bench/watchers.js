@@ -54,7 +54,7 @@ export async function watchers(options) {
         return { ...run, residentMb: memoryMb(service.pid).resident, watchedBytes }
       }
       const sides = { none: measure('none'), console: measure('console'), portal: measure('portal') }
-      return { turns: await byTurns(name, sides, { rounds, seconds }) }
+      return { turns: await byTurns(name, sides, { rounds, seconds, warmUpSeconds: seconds }) }
     }),
   )
   const rows = results.flatMap(({ turns }) =>

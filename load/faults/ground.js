@@ -1,14 +1,18 @@
 // @ts-check
-// What a run of faults stands on: Redis, NATS, the apps and the nodes, all started and ready.
+// What a run of faults or kills stands on: Redis, NATS, the apps and the nodes, all started and ready; or one node with its journal.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, runToEnd } from '../../test/support/processes.js'
 import { startNats } from '../../test/support/stores.js'
+import { journalRecords } from '../shared/journal-records.js'
 import { copyService, createNode, startNatsServers, startRedis } from './servers.js'
+import { readStream } from './stream.js'
 
 /** Never reached. */
 const ENDLESS = 1_000_000_000
+export const NO_LIMITS = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
+const JOURNAL_MAX_MB = '60000'
 const MEAN_EVENTS = 3
 /** Where NATS goes as a whole, it is what production has. */
 const NATS_SERVERS = 3
@@ -25,18 +29,17 @@ const EXPLAIN_TRIES = 3
  */
 export function planApps({ perSecond, minutes }) {
   const eventsPerMinute = (/** @type {number} */ share) => perSecond * share * MEAN_EVENTS * 60
-  const endless = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
   const [minuteShare, dayShare, trialShare] = [0.2, 0.1, 0.1]
   const perDay = Math.round(eventsPerMinute(dayShare) * minutes * 0.5)
   const trial = { perMinute: 200, perDay: null, perMonth: Math.round(200 * minutes * 0.6) }
   return [
-    app('ample', 0.45, { limits: endless }),
+    app('ample', 0.45, { limits: NO_LIMITS }),
     app('minute', minuteShare, {
-      limits: { ...endless, perMinute: Math.round(eventsPerMinute(minuteShare) * 0.6) },
+      limits: { ...NO_LIMITS, perMinute: Math.round(eventsPerMinute(minuteShare) * 0.6) },
     }),
-    app('day', dayShare, { limits: { ...endless, perDay } }),
+    app('day', dayShare, { limits: { ...NO_LIMITS, perDay } }),
     app('trial', trialShare, { limits: trial, plan: 'trial', subscription: 'trialing' }),
-    app('unkeyed', 0.15, { limits: endless, keyed: false }),
+    app('unkeyed', 0.15, { limits: NO_LIMITS, keyed: false }),
   ]
 }
 
@@ -46,22 +49,29 @@ function app(name, share, rest) {
 }
 
 /**
- * @param {{ folder: string, apps: readonly LimitedApp[], nodes: number, beside?: import('./servers.js').Version | null,
- *   isSpooled?: boolean, onLog: (line: import('./servers.js').LogLine) => void, onDeath: (text: string) => void }} options
- *   `beside`: another version, with which every second node begins; `isSpooled`: each node has a spool, over three servers of NATS
+ * @typedef {object} Store may be restarted in order while nodes are killed
+ * @property {() => Promise<void>} terminate
+ * @property {() => Promise<void>} restart
  */
-export async function prepareGround({ folder, apps, nodes: count, beside = null, isSpooled = false, onLog, onDeath }) {
+
+/**
+ * @param {{ folder: string, apps: readonly LimitedApp[], nodes: number, beside?: import('./servers.js').Version | null,
+ *   isSpooled?: boolean, isEmbedded?: boolean, onLog: (line: import('./servers.js').LogLine) => void, onDeath: (text: string) => void }} options
+ *   `beside`: another version, with which every second node begins; `isSpooled`: each node has a spool, over three servers of NATS;
+ *   `isEmbedded`: one node with its journal, without Redis and NATS
+ */
+export async function prepareGround({ folder, apps, nodes: count, beside = null, isSpooled = false, ...rest }) {
+  const { isEmbedded = false, onLog, onDeath } = rest
   const dist = await copyService(folder)
-  const redis = await startRedis(join(folder, 'redis'))
-  const cluster = isSpooled ? await startNatsServers(join(folder, 'nats'), NATS_SERVERS) : null
-  const nats = cluster ?? (await startNats([], { folder: join(folder, 'nats') }))
+  const stores = isEmbedded ? null : await startStores(folder, isSpooled)
+  const home = join(folder, 'node-1', 'data')
+  const env = stores?.env ?? {
+    SLUICE_APPS_FILE: join(folder, 'apps.json'),
+    SLUICE_JOURNAL_MAX_MB: JOURNAL_MAX_MB,
+    SLUICE_DATA_DIR: home,
+  }
   const sluice = (/** @type {string[]} */ ...args) =>
     runToEnd({ command: ['node', join(dist, 'main.js'), ...args], cwd: folder, env })
-  const env = {
-    REDIS_URL: redis.url,
-    NATS_URL: nats.url,
-    ...(cluster !== null && { SLUICE_STREAM_REPLICAS: String(NATS_SERVERS), NATS_MONITOR_URLS: cluster.monitorUrls }),
-  }
   for (const each of apps) await addApp(each)
   const here = { name: 'this version', dist }
   const versions = beside === null ? [here] : [beside, here]
@@ -109,7 +119,31 @@ export async function prepareGround({ folder, apps, nodes: count, beside = null,
     throw new Error(`sluice explain said nothing of ${appId}:\n${output}`)
   }
 
-  return { dist, redis, nats, nodes, counters }
+  /** @param {(record: import('./stream.js').StoredRecord) => void} onRecord @returns {Promise<{ messages: number, records: number }>} */
+  async function readQueue(onRecord) {
+    if (stores !== null) return readStream(stores.nats.url, onRecord)
+    let records = 0
+    for await (const record of journalRecords(join(home, 'journal'))) {
+      onRecord(record)
+      records += 1
+    }
+    return { messages: 0, records }
+  }
+
+  return { dist, stores, nodes, counters, readQueue }
+}
+
+/** @param {string} folder @param {boolean} isSpooled */
+async function startStores(folder, isSpooled) {
+  const redis = await startRedis(join(folder, 'redis'))
+  const cluster = isSpooled ? await startNatsServers(join(folder, 'nats'), NATS_SERVERS) : null
+  const nats = cluster ?? (await startNats([], { folder: join(folder, 'nats') }))
+  const env = {
+    REDIS_URL: redis.url,
+    NATS_URL: nats.url,
+    ...(cluster !== null && { SLUICE_STREAM_REPLICAS: String(NATS_SERVERS), NATS_MONITOR_URLS: cluster.monitorUrls }),
+  }
+  return { redis, nats, env }
 }
 
 /** The figure of which the enforced month is the largest that fits: n + floor(n / 10). @param {number} enforced */

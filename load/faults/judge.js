@@ -8,7 +8,6 @@ import { readMetrics } from '../../test/support/metrics.js'
 import { checkWindows, counterFault, eventsCharged, StreamCheck } from './checks.js'
 import { isRedisFault } from './faults.js'
 import { lastFailure } from './report.js'
-import { readStream } from './stream.js'
 import { ask, sumsFault } from './watch.js'
 
 /** The audit makes counters exact within two minutes, and some more for a machine that is busy. */
@@ -37,7 +36,7 @@ const DAY_MS = 86_400_000
 export async function judge({ ground, apps, load, log, logLines, violations, isSpooled }) {
   const { batchIdOf } = await import(pathToFileURL(join(ground.dist, 'contract', 'ids.js')).href)
   const stream = new StreamCheck({ batches: load.batches, apps, batchIdOf, violations })
-  const { messages, records } = await readStream(ground.nats.url, (record) => stream.take(record))
+  const { messages, records } = await ground.readQueue((record) => stream.take(record))
   const { unacknowledged } = stream.end()
 
   const outages = redisOutages(log, logLines)

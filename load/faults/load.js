@@ -46,8 +46,13 @@ const OBEDIENT_SHARE = 0.15
  * `knewApp`: this life of the node had answered for the app before
  */
 
+/** @param {string} text @param {number} events @returns {Body} */
+export function bodyOf(text, events) {
+  return { bytes: Buffer.from(text), events, eventsText: JSON.stringify(JSON.parse(text).events) }
+}
+
 /** A batch of which nothing has been heard. @param {LoadedApp} app @param {string | null} key @param {Body} body @returns {Batch} */
-export function newBatch(app, key, body) {
+function newBatch(app, key, body) {
   return {
     app,
     key,
@@ -86,16 +91,20 @@ export class Load {
   #known = new Set()
 
   /**
-   * @param {{ apps: LoadedApp[], targets: readonly Target[], perSecond: number, seed: number,
-   *   connections: import('./send.js').Connections }} options
+   * @param {{ apps: readonly LoadedApp[], targets: readonly Target[], perSecond: number, seed: number,
+   *   connections: import('./send.js').Connections, makeBodies?: typeof fewEvents, longestReplayPauseMs?: number,
+   *   maxUnderWay?: number }} options
+   *   `makeBodies`: those of an app, made ahead, so that the load costs the machine little
    */
-  constructor({ apps, targets, perSecond, seed, connections }) {
+  constructor({ apps, targets, perSecond, seed, connections, makeBodies = fewEvents, ...rest }) {
     this.apps = apps
     this.targets = targets
     this.perSecond = perSecond
     this.connections = connections
     this.rng = createRng(seed)
-    this.bodies = new Map(apps.map((app) => [app, this.#makeBodies(app)]))
+    this.maxUnderWay = rest.maxUnderWay ?? MAX_UNDER_WAY
+    this.longestReplayPauseMs = rest.longestReplayPauseMs ?? LONGEST_REPLAY_PAUSE_MS
+    this.bodies = new Map(apps.map((app) => [app, makeBodies(this.rng, app)]))
   }
 
   get underWay() {
@@ -116,7 +125,7 @@ export class Load {
   #tick() {
     const due = Math.floor(((performance.now() - this.#startedAtMs) / 1000) * this.perSecond)
     for (; this.#due < due; this.#due++) {
-      if (this.#underWay >= MAX_UNDER_WAY) this.leftOut += 1
+      if (this.#underWay >= this.maxUnderWay) this.leftOut += 1
       else this.#begin()
     }
   }
@@ -163,7 +172,7 @@ export class Load {
 
   /** A client that never saw its answer, and asks again when it likes. @param {Batch} batch */
   #replayLater(batch) {
-    const pauseMs = this.rng() * LONGEST_REPLAY_PAUSE_MS
+    const pauseMs = this.rng() * this.longestReplayPauseMs
     setTimeout(() => {
       if (batch.outcome === 'accepted' && !this.#stopped) void this.#follow(batch)
     }, pauseMs).unref()
@@ -251,15 +260,14 @@ export class Load {
   #pick(count) {
     return Math.floor(this.rng() * count)
   }
+}
 
-  /** Made ahead, so that the load costs the machine little. @param {LoadedApp} app @returns {Body[]} */
-  #makeBodies({ appKey }) {
-    return Array.from({ length: MAX_EVENTS * BODIES_PER_COUNT }, (_, index) => {
-      const events = 1 + (index % MAX_EVENTS)
-      const text = variedBody({ rng: this.rng, appKey, events, nowMs: Date.now() })
-      return { bytes: Buffer.from(text), events, eventsText: JSON.stringify(JSON.parse(text).events) }
-    })
-  }
+/** @param {import('../payloads.js').Rng} rng @param {LoadedApp} app @returns {Body[]} */
+function fewEvents(rng, { appKey }) {
+  return Array.from({ length: MAX_EVENTS * BODIES_PER_COUNT }, (_, index) => {
+    const events = 1 + (index % MAX_EVENTS)
+    return bodyOf(variedBody({ rng, appKey, events, nowMs: Date.now() }), events)
+  })
 }
 
 /** @param {import('./send.js').Result & { kind: 'answer' }} answer */

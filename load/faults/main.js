@@ -2,16 +2,12 @@
 // `npm run faults`: nodes of the built service over real Redis and NATS, a steady load with retries, and a fault every
 // few seconds. In the end every 202 is in the stream exactly once, every limit held, every counter is right.
 
-import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
-import { endAll } from '../../test/support/processes.js'
 import { createRng } from '../payloads.js'
 import { buildCommit } from '../shared/other-commit.js'
+import { numberOption, runProgram, seedOption, temporaryFolder } from '../shared/program.js'
 import { Violations } from './checks.js'
 import { CHANGE, episodes, FAULTS, happen } from './faults.js'
 import { planApps, prepareGround } from './ground.js'
@@ -45,16 +41,13 @@ const WARM_UP_MS = 3000
 /** Longer than the tries of the last batch can go on. */
 const RETRIES_END_MS = 150_000
 
-/** @param {Record<string, string | boolean | undefined>} values */
+/** @param {Readonly<Record<string, string | undefined>>} values */
 function readOptions(values) {
-  const number = (/** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most) => {
-    const value = Number(values[name])
-    if (!(value >= least && value <= most)) throw new Error(`--${name}: must be a number from ${least} to ${most}`)
-    return value
-  }
-  const beside = values.beside === undefined ? null : String(values.beside)
+  const number = (/** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most) =>
+    numberOption(name, values[name], least, most)
+  const { beside = null } = values
   const possible = FAULTS.filter((kind) => kind !== CHANGE || beside !== null)
-  const named = values.faults === undefined ? possible : String(values.faults).split(',')
+  const named = values.faults?.split(',') ?? possible
   const unknown = named.filter((name) => !possible.some((kind) => kind === name))
   if (unknown.length > 0) throw new Error(`--faults: no such fault: ${unknown.join(', ')}`)
   const outageMinutes = values.outage === undefined ? null : number('outage', 0.1, 24 * 60)
@@ -68,8 +61,7 @@ function readOptions(values) {
     faultEveryMs: number('fault-every', 0.5, 3600) * 1000,
     kinds: possible.filter((kind) => named.some((name) => name === kind)),
     beside,
-    seed: values.seed === undefined ? Math.floor(Math.random() * 1e9) : number('seed', 0, 2 ** 32),
-    keep: values.keep === true,
+    seed: seedOption(values.seed),
   }
   if (options.minutes * 60 * options.perSecond > MAX_BATCHES) {
     throw new Error(`--minutes, --rate: more than ${MAX_BATCHES} batches would not fit into memory`)
@@ -95,7 +87,8 @@ async function runFaults(options, folder, beside) {
     onLog: (line) => void (line.level === 'info' || logLines.push(line)),
     onDeath: (text) => violations.add('a node ended by itself', text),
   })
-  const { nodes } = ground
+  const { nodes, stores } = ground
+  if (stores === null) throw new Error('a run of faults needs Redis and NATS')
   if ((await untilReady(nodes, READY_TIMEOUT_MS)) === null) throw new Error(`the nodes are not ready; see ${folder}`)
   const connections = new Connections()
   const onProblem = (/** @type {string} */ text) => violations.add('seen on the way', text)
@@ -104,7 +97,7 @@ async function runFaults(options, folder, beside) {
   load.start()
   await sleep(WARM_UP_MS)
   const { outageMinutes } = options
-  const over = { ...ground, connections, onProblem }
+  const over = { nodes, redis: stores.redis, nats: stores.nats, connections, onProblem }
   const { log, drained } =
     outageMinutes === null
       ? { log: await makeFaults(options, over, violations), drained: null }
@@ -197,63 +190,26 @@ async function writeHistories(batches, path) {
   await writeFile(path, `${lines.join('\n')}\n`)
 }
 
-async function main() {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: 'string', default: '10' },
-      nodes: { type: 'string', default: '2' },
-      rate: { type: 'string', default: '200' },
-      'fault-every': { type: 'string', default: '5' },
-      faults: { type: 'string' },
-      beside: { type: 'string' },
-      outage: { type: 'string' },
-      kills: { type: 'string', default: '1000' },
-      seed: { type: 'string' },
-      keep: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-  if (values.help) {
-    console.log(HELP)
-    return
-  }
-  const options = readOptions(values)
-  if (!existsSync(fileURLToPath(new URL('../../dist/main.js', import.meta.url)))) {
-    throw new Error('the service is not built: npm run build')
-  }
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-faults-'))
-  // A signal ends every process at once; whatever the run still waits for is left.
-  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
-    process.on(signal, () => void endRun().finally(() => process.exit(130)))
-  }
-  console.log(`seed ${options.seed}, folder ${folder}`)
-  /** @type {import('../shared/other-commit.js').Built | null} */
-  let other = null
-  const endRun = async () => {
-    await end(folder, options.keep)
-    await other?.remove()
-  }
-  let isWell = false
-  try {
-    if (options.beside !== null) other = await buildCommit(options.beside, console.log)
-    isWell = await runFaults(options, folder, other && { name: other.commit, dist: join(other.tree, 'dist') })
-  } finally {
-    await endRun()
-  }
-  if (!isWell) process.exitCode = 1
-}
-
-/** @param {string} folder @param {boolean} isKept */
-async function end(folder, isKept) {
-  await endAll()
-  if (isKept) console.log(`kept: ${folder}`)
-  else await rm(folder, { recursive: true, force: true, maxRetries: 5 })
-}
-
-main()
-  .catch((/** @type {unknown} */ error) => {
-    process.exitCode = 1
-    console.error(`faults: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
-  })
-  // Where something failed, the load and the watch still go on; what was printed goes out first.
-  .finally(() => process.stdout.write('', () => process.exit()))
+await runProgram({
+  name: 'faults',
+  help: HELP,
+  options: {
+    minutes: { type: 'string', default: '10' },
+    nodes: { type: 'string', default: '2' },
+    rate: { type: 'string', default: '200' },
+    'fault-every': { type: 'string', default: '5' },
+    faults: { type: 'string' },
+    beside: { type: 'string' },
+    outage: { type: 'string' },
+    kills: { type: 'string', default: '1000' },
+    seed: { type: 'string' },
+    keep: { type: 'boolean', default: false },
+  },
+  run: async ({ keep, ...values }) => {
+    const options = readOptions(values)
+    const folder = temporaryFolder('faults', { isKept: keep })
+    console.log(`seed ${options.seed}, folder ${folder}`)
+    const other = options.beside === null ? null : await buildCommit(options.beside, console.log)
+    return runFaults(options, folder, other && { name: other.commit, dist: join(other.tree, 'dist') })
+  },
+})

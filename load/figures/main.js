@@ -3,12 +3,11 @@
 // curve and those of the console. A release runs it again.
 
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { SHARES } from '../bench/curve.js'
 import { ROOT } from '../shared/node-flags.js'
+import { runProgram, temporaryFolder } from '../shared/program.js'
 import { FIGURES, pagesWith, readFigures } from './pages.js'
 
 const HELP = `Usage: npm run figures -- [OPTIONS]
@@ -24,34 +23,18 @@ const COSTS = 3
 /** Sections whose table stands in the pages as it is printed. */
 const PRINTED = ['memory', 'decode', 'overload', 'floor']
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '1000' },
-    render: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-})
-if (values.help) console.log(HELP)
-else {
-  try {
-    main()
-  } catch (error) {
-    console.error(`figures: ${error instanceof Error ? error.message : String(error)}`)
-    process.exitCode = 1
-  }
-}
-
-function main() {
+/** @param {{ quick: boolean, rounds: string, render: boolean }} values */
+function writePages(values) {
   const figures = values.render ? readFigures() : measure(values.quick, values.quick ? QUICK_ROUNDS : values.rounds)
   const pages = pagesWith(figures)
   if (values.quick) {
     for (const [path, text] of pages) console.log(`== ${path}\n${marked(text)}`)
-    return
+    return true
   }
   writeFileSync(FIGURES, `${JSON.stringify(figures, null, 2)}\n`)
   for (const [path, text] of pages) writeFileSync(join(ROOT, path), text)
   console.log(`written: ${[...pages.keys()].join(', ')}`)
+  return true
 }
 
 /** What stands between marks; all of a picture. @param {string} text */
@@ -64,38 +47,33 @@ function marked(text) {
 
 /** @param {boolean} isQuick @param {string} rounds @returns {import('./pages.js').Figures} */
 function measure(isQuick, rounds) {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-figures-'))
-  try {
-    const json = join(folder, 'bench.json')
-    const quick = isQuick ? ['--quick'] : []
-    const sections = ['curve', ...PRINTED].flatMap((name) => ['--only', name])
-    run('load/bench/main.js', [...sections, '--markdown', '--json', json, ...quick])
-    const { machine, unmeasured, curve, ...others } = JSON.parse(readFileSync(json, 'utf8'))
-    // A rate may be missed in one round, and stand by the others.
-    const isWhole = curve?.numbers.costs.length === COSTS && curve.numbers.points.length === SHARES.length
-    if (!isWhole || PRINTED.some((name) => others[name] === undefined)) {
-      const causes = unmeasured.map((/** @type {unknown} */ one) => JSON.stringify(one)).join('\n')
-      throw new Error(
-        `not everything could be measured, and nothing is written: run it again on a quiet machine\n${causes}`,
-      )
-    }
-    if (!isQuick) run('tools/screenshots.js', [])
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const crash =
-      rounds === '0' ? readFigures().crash : crashOf(run('load/crash/main.js', ['--rounds', rounds, '--seed', SEED]))
-    const { load, numbers } = curve
-    const printed = Object.fromEntries(PRINTED.map((name) => [name, others[name].text]))
-    return {
-      version,
-      date: today(),
-      machine,
-      curve: { load, numbers },
-      memory: memoryOf(others.memory),
-      printed,
-      crash,
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  const json = join(temporaryFolder('figures'), 'bench.json')
+  const quick = isQuick ? ['--quick'] : []
+  const sections = ['curve', ...PRINTED].flatMap((name) => ['--only', name])
+  run('load/bench/main.js', [...sections, '--markdown', '--json', json, ...quick])
+  const { machine, unmeasured, curve, ...others } = JSON.parse(readFileSync(json, 'utf8'))
+  // A rate may be missed in one round, and stand by the others.
+  const isWhole = curve?.numbers.costs.length === COSTS && curve.numbers.points.length === SHARES.length
+  if (!isWhole || PRINTED.some((name) => others[name] === undefined)) {
+    const causes = unmeasured.map((/** @type {unknown} */ one) => JSON.stringify(one)).join('\n')
+    throw new Error(
+      `not everything could be measured, and nothing is written: run it again on a quiet machine\n${causes}`,
+    )
+  }
+  if (!isQuick) run('tools/screenshots.js', [])
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const crash =
+    rounds === '0' ? readFigures().crash : crashOf(run('load/crash/main.js', ['--rounds', rounds, '--seed', SEED]))
+  const { load, numbers } = curve
+  const printed = Object.fromEntries(PRINTED.map((name) => [name, others[name].text]))
+  return {
+    version,
+    date: today(),
+    machine,
+    curve: { load, numbers },
+    memory: memoryOf(others.memory),
+    printed,
+    crash,
   }
 }
 
@@ -126,3 +104,14 @@ function crashOf(output) {
   const [seed, rounds, accepted, lost, twice] = found.slice(1).map(Number)
   return { date: today(), rounds, seed, accepted, lost, twice }
 }
+
+await runProgram({
+  name: 'figures',
+  help: HELP,
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '1000' },
+    render: { type: 'boolean', default: false },
+  },
+  run: writePages,
+})

@@ -3,12 +3,10 @@
 // the header that tells them how long it stays open. docs/balancers.md has the table.
 
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
-import { endAll, MAIN } from '../../test/support/processes.js'
 import { table } from '../bench/report.js'
-import { appKeyOf, removeFolders, startService, temporaryFolder } from '../bench/servers.js'
+import { appKeyOf, startService } from '../bench/servers.js'
+import { numberOption, runProgram, temporaryFolder } from '../shared/program.js'
 import { startLine } from './line.js'
 
 const HELP = `Usage: npm run idle -- [OPTIONS]
@@ -50,24 +48,9 @@ function clientsIn(folder) {
   ]
 }
 
-async function main() {
-  const { values } = parseArgs({
-    options: {
-      connections: { type: 'string', default: '300' },
-      'delay-ms': { type: 'string', default: '40' },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-  if (values.help) {
-    console.log(HELP)
-    return
-  }
-  const connections = Number(values.connections)
-  const delayMs = Number(values['delay-ms'])
-  if (!(connections >= 1 && connections <= 5000)) throw new Error('--connections: must be from 1 to 5000')
-  if (!(delayMs >= 0 && delayMs <= 1000)) throw new Error('--delay-ms: must be from 0 to 1000')
-  if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')
-  const folder = temporaryFolder()
+/** @param {number} connections @param {number} delayMs */
+async function measure(connections, delayMs) {
+  const folder = temporaryFolder('idle')
   const clients = clientsIn(folder).filter(({ name, needs: [program, ...args] }) => {
     const isHere = program === undefined || spawnSync(program, args, { stdio: 'ignore' }).status === 0
     if (!isHere) console.log(`not run: ${name}`)
@@ -123,9 +106,13 @@ async function lost([file, ...args], job) {
   return output.trim()
 }
 
-try {
-  await main()
-} finally {
-  await endAll()
-  removeFolders()
-}
+await runProgram({
+  name: 'idle',
+  help: HELP,
+  options: { connections: { type: 'string', default: '300' }, 'delay-ms': { type: 'string', default: '40' } },
+  run: async (values) => {
+    const connections = numberOption('connections', values.connections, 1, 5000)
+    await measure(connections, numberOption('delay-ms', values['delay-ms'], 0, 1000))
+    return true
+  },
+})

@@ -1,8 +1,7 @@
 // The crash run's judgement, fed with what a crash may leave behind.
 
 import { describe, expect, it } from 'vitest'
-import { APPS } from '../../../load/crash/ground.js'
-import { judgeQueue, lostAndTwice } from '../../../load/crash/rounds.js'
+import { APPS, judgeQueue, lostAndTwice } from '../../../load/crash/rounds.js'
 import { Violations } from '../../../load/faults/checks.js'
 
 type Judged = Parameters<typeof judgeQueue>[0]

@@ -11,7 +11,7 @@ import { expectUnharmed, hostileService } from '../support/hostile.ts'
 import { eventually } from '../support/service.ts'
 
 const hostile = hostileService()
-const HONEST = 20
+const HONEST = 10
 const ATTACKERS = 32
 /** Meanwhile. An honest body that waited for its turn behind all others would let twice as many of them go before it. */
 const MOST_DECIDED = (HONEST * ATTACKERS) / 2

@@ -9,7 +9,7 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { partitionOf } from '../../src/contract/partition.ts'
 import { readQueue } from '../../src/inspect/find/queue-lines.ts'
 import { PROBE_SUBJECT, subjectOf } from '../../src/queue/stream/stream.ts'
-import { addStream, withConnection } from '../support/jetstream.ts'
+import { addStream, emptyNats, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type CommandResult, eventually, runCommand, type Started, startCommand } from '../support/service.ts'
 
@@ -23,7 +23,7 @@ let nats: NatsServer
 beforeAll(async () => {
   nats = await startNats()
 })
-beforeEach(() => nats.restart({ empty: true }))
+beforeEach(() => emptyNats(nats.url))
 
 function tail(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
   return runCommand(['tail', ...args], { REDIS_URL, NATS_URL: nats.url, ...env })

@@ -6,7 +6,7 @@ import type { QueueRecord } from '../../src/queue/queue.ts'
 import { readRange } from '../../src/queue/stream/read/stream-range.ts'
 import { type ReadStreamOptions, readStream } from '../../src/queue/stream/read/stream-reader.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
-import { addStream, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
+import { addStream, emptyNats, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { freePort } from '../support/programs.ts'
@@ -16,7 +16,7 @@ let nats: NatsServer
 beforeAll(async () => {
   nats = await startNats()
 })
-beforeEach(() => nats.restart({ empty: true }))
+beforeEach(() => emptyNats(nats.url))
 afterEach(() => nats.resume())
 
 /** One message each. */

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { openJournal } from '../../src/queue/journal/journal.ts'
 import { segmentPath } from '../../src/queue/journal/segments.ts'
 import type { EventQueue, QueueAck, QueueRecord } from '../../src/queue/queue.ts'
-import { openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
+import { emptyNats, openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
 import { makeRecord, recordText } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { eventually, makeFolder } from '../support/service.ts'
@@ -35,7 +35,7 @@ const withJournal: WithStore = async (use) => {
 }
 
 const withStream: WithStore = async (use) => {
-  await nats.restart({ empty: true })
+  await emptyNats(nats.url)
   await use({
     open: async () => (await openReadyQueue(nats.url, { ackTimeoutMs: ACK_TIMEOUT_MS })).queue,
     lines: async () => linesOf((await readStreamPlainly(nats.url)).map(({ text }) => text).join('')),
@@ -45,7 +45,7 @@ const withStream: WithStore = async (use) => {
 /** While NATS takes records they are in its stream. */
 const withSpool: WithStore = async (use) => {
   const folder = await makeFolder()
-  await nats.restart({ empty: true })
+  await emptyNats(nats.url)
   await use({
     open: async () => {
       const { spool, stream } = await openTestSpool(folder, nats.url, {}, { ackTimeoutMs: ACK_TIMEOUT_MS })

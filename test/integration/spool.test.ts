@@ -11,7 +11,14 @@ import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.
 import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import { damagedDirectory } from '../../src/queue/spool/damaged-segments.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
-import { countBatches, freeze, openReadyQueue, readStreamPlainly, withConnection } from '../support/jetstream.ts'
+import {
+  countBatches,
+  emptyNats,
+  freeze,
+  openReadyQueue,
+  readStreamPlainly,
+  withConnection,
+} from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { eventually, makeFolder } from '../support/service.ts'
@@ -80,7 +87,7 @@ async function storeInStream(record: QueueRecord, id: string): Promise<void> {
 describe('while NATS is away', () => {
   it('takes batches at once, sends them when it is back, and leaves nothing on the disk', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const opened = await openTestSpool(folder, nats.url)
     await eventually('up', () => opened.stream.isUp)
     await nats.kill()
@@ -104,7 +111,7 @@ describe('while NATS is away', () => {
 
   it('takes all batches until NATS has shown that it syncs, and sends them from there', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     let isSyncShown = false
     const opened = await openTestSpool(folder, nats.url, { syncMs: () => 60_000, isSyncShown: () => isSyncShown })
     await eventually('up', () => opened.stream.isUp)
@@ -125,7 +132,7 @@ describe('while NATS is away', () => {
 
   it('keeps each byte of a record', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const alone = await openTestSpool(folder, NOBODY)
     const records = [0, 1, 65_000, 520_000].map((fillBytes) => makeRecord({ fillBytes, keyed: true }))
     await publishAll(alone, records)
@@ -177,7 +184,7 @@ describe('while NATS is away', () => {
 describe('while NATS does not answer', () => {
   it('takes what was not acknowledged in half a second, and stores it once', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const opened = await openTestSpool(folder, nats.url)
     await eventually('up', () => opened.stream.isUp)
     await freeze(nats)
@@ -196,7 +203,7 @@ describe('while NATS does not answer', () => {
 
   it('stores what was in doubt once though the outage outlasts the duplicate window', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const takenAtMs = Date.now() - HOUR_MS
     const [stored, gathered, lost] = [
       makeRecord({ keyed: true, receivedAtMs: takenAtMs }),
@@ -236,7 +243,7 @@ describe('while NATS does not answer', () => {
 
   it('sends a key that is used again after five minutes as a batch of its own', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const before = await openTestSpool(folder, NOBODY)
     const first = makeRecord({ keyed: true, receivedAtMs: Date.now() - HOUR_MS })
     const again = { ...makeRecord({ receivedAtMs: Date.now() - HOUR_MS / 2, events: 2 }), batchId: first.batchId }
@@ -256,7 +263,7 @@ describe('while NATS does not answer', () => {
 describe('what an earlier process has left', () => {
   it('is sent once, though its cursor is older than what it had sent', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const before = await openTestSpool(folder, NOBODY)
     const records = recordsOf(100, Date.now() - HOUR_MS)
     await publishAll(before, records)
@@ -278,7 +285,7 @@ describe('what an earlier process has left', () => {
 
   it('is asked for in NATS where its cursor is damaged', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const before = await openTestSpool(folder, NOBODY)
     const records = recordsOf(20)
     await publishAll(before, records)
@@ -293,7 +300,7 @@ describe('what an earlier process has left', () => {
 
   it('is counted and named where its journal is damaged, and all else is sent', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const before = await openTestSpool(folder, NOBODY)
     const records = recordsOf(20)
     for (const record of records) await publishAll(before, [record])
@@ -322,7 +329,7 @@ describe('what an earlier process has left', () => {
 
   it('is kept until NATS has synced it, and sent again where NATS has lost it', async () => {
     const folder = await makeFolder()
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     const before = await openTestSpool(folder, NOBODY)
     const records = recordsOf(40, Date.now() - HOUR_MS)
     await publishAll(before, records)
@@ -332,7 +339,7 @@ describe('what an earlier process has left', () => {
     await untilSpoolIsEmpty(after)
     expect(await readSpoolPlainly(folder)).toHaveLength(40)
     // A power cut takes what was not synced.
-    await nats.restart({ empty: true })
+    await emptyNats(nats.url)
     await eventually('it is sent again', () => after.notices.some((text) => text.includes('NATS has lost messages')))
     await untilSpoolIsEmpty(after)
     await expectOnce(records)

@@ -10,7 +10,7 @@ import type { QueuePlace } from '../../src/inspect/find/find-in-queue.ts'
 import { newestEvents, searchStored } from '../../src/inspect/find/stored-search.ts'
 import { segmentPath } from '../../src/queue/journal/segments.ts'
 import { type Batch, type BatchWish, makeBatch } from '../support/batches.ts'
-import { addStream, withConnection } from '../support/jetstream.ts'
+import { addStream, emptyNats, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { makeFolder } from '../support/service.ts'
 import { NOBODY } from '../support/spool.ts'
@@ -95,7 +95,7 @@ async function aJournal(): Promise<Queue> {
 }
 
 async function aStream(): Promise<Queue> {
-  await nats.restart({ empty: true })
+  await emptyNats(nats.url)
   await addStream(nats.url)
   const access = { url: nats.url, urlFile: null, credsFile: null, caFile: null, certFile: null, keyFile: null }
   return {

@@ -1,9 +1,8 @@
 // The commands over Redis and NATS: test/transcripts/shared. Each test finds both empty.
 
-import { jetstreamManager } from '@nats-io/jetstream'
 import { Redis } from 'ioredis'
 import { beforeAll } from 'vitest'
-import { withConnection } from '../support/jetstream.ts'
+import { emptyNats } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { runTranscripts } from '../support/transcript.ts'
@@ -19,10 +18,7 @@ runTranscripts('shared', {
     const client = new Redis(redis.port, '127.0.0.1')
     await client.flushall()
     client.disconnect()
-    await withConnection(nats.url, async (connection) => {
-      const { streams } = await jetstreamManager(connection)
-      for await (const name of streams.names()) await streams.delete(name)
-    })
+    await emptyNats(nats.url)
     const pids = { REDIS_PID: String(redis.pid), NATS_PID: String(nats.pid) }
     return { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_ADMIN_HOST: '127.0.0.1', ...pids }
   },

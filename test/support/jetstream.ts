@@ -87,6 +87,14 @@ export async function settlementsOf(outcomes: Iterable<Promise<Outcome>>): Promi
   return (await Promise.all(outcomes)).map(({ ack }) => ack)
 }
 
+/** Like a start with nothing stored, which takes a tenth of a second of CPU. */
+export async function emptyNats(url: string): Promise<void> {
+  await withConnection(url, async (connection) => {
+    const { streams } = await jetstreamManager(connection)
+    for await (const name of streams.names()) await streams.delete(name)
+  })
+}
+
 export interface SeenMessage {
   readonly sequence: number
   readonly subject: string

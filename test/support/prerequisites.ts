@@ -45,7 +45,13 @@ for package; do
 done
 `
 
+/** Each project loads this module anew, in one process. */
+const asked = ((globalThis as { sluiceAsked?: Set<string> }).sluiceAsked ??= new Set())
+
 export default function installPrerequisites({ name: project }: TestProject): void {
+  const kind = project === 'long' || project === 'examples' ? project : 'all'
+  if (asked.has(kind)) return
+  asked.add(kind)
   for (const installer of [TOOLS, TESTS]) runInstaller(installer)
   if (project === 'long' || project === 'examples') runInstaller(EXAMPLES)
   const programs = Object.entries(project === 'long' ? { ...PROGRAMS, [CHROMIUM]: CHROMIUM } : PROGRAMS)

@@ -86,6 +86,17 @@ it('makes all outputs, and says nothing where there is nothing to build', async 
   expect(build()).toEqual({ status: 0, said: '' })
 })
 
+it('makes all outputs in a folder with an odd name', async () => {
+  const odd = join(folder, "12:30 100% sure? it's #1")
+  await mkdir(odd)
+  for (const name of await readdir(folder))
+    if (join(folder, name) !== odd) await rename(join(folder, name), join(odd, name))
+  folder = odd
+  await rm(join(folder, 'dist'), { recursive: true })
+  expect(build()).toEqual({ status: 0, said: 'building…\n' })
+  expect(await built()).toEqual(OUTPUTS)
+})
+
 it('makes again what is missing in dist/', async () => {
   for (const name of ['console/assets', 'decode', 'main.js.map', 'redis'])
     await rm(join(folder, 'dist', name), { recursive: true })

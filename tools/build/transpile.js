@@ -18,13 +18,13 @@ export async function transpile(from, names, to) {
   const { build } = await import('esbuild')
   const options = {
     absWorkingDir: dirname(from),
-    outbase: from,
     outdir: to,
     sourcemap: true,
     sourcesContent: false,
     write: false,
   }
-  const entryPoints = names.map((name) => join(from, name))
+  // With the place of each output: esbuild writes another one where the path of the folder has a `:`, `?` or `"`.
+  const entryPoints = names.map((name) => ({ in: join(from, name), out: name.replace(/\.ts$/, '') }))
   const result = await build({ ...options, entryPoints, format: 'esm', target: 'es2022', logLevel: 'warning' }).catch(
     () => process.exit(1),
   )

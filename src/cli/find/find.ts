@@ -16,7 +16,7 @@ import {
   type Place,
   type Progress,
 } from '../../queue/find/finding.ts'
-import { type Asked, type Question, readQuestion } from '../../queue/find/question.ts'
+import { type Asked, isBatchId, type Question, readQuestion } from '../../queue/find/question.ts'
 import { damageText } from '../../queue/journal/damage-text.ts'
 import type { Damage } from '../../queue/journal/segment-cursor.ts'
 import { journalDirectory, missingJournal } from '../../queue/journal/segments.ts'
@@ -157,8 +157,7 @@ interface Format {
 export function formatFinding(finding: Finding, question: Question, format: Format): string | Buffer {
   if (finding.kind === 'not found') return formatNotFound(finding, question, format)
   const text = Buffer.from(formatFound(finding, format))
-  const { line } = finding.record
-  const parts = format.withEvents ? readParts(line) : null
+  const parts = format.withEvents ? readParts(finding.record.line) : null
   return parts === null ? text : Buffer.concat([text, Buffer.from('\n'), eventLines(parts, format.shell)])
 }
 
@@ -231,8 +230,10 @@ function nextCommand(finding: NotFound, { spans }: Question, { asked, withEvents
 }
 
 function adviceFor(finding: NotFound, question: Question, format: Format): string {
-  const { madeAtMs } = question
+  const { madeAtMs, batchId } = question
   const { config } = format
+  if (!isBatchId(batchId))
+    return 'Ids of batches and requests have version 5 or 7, and this one has another. If it is an Idempotency-Key: sluice find --app ID --key KEY'
   const made = madeAtMs === null ? '' : `The id was made at ${timeText(madeAtMs)}`
   switch (finding.reason) {
     case 'stopped':

@@ -7,7 +7,7 @@ import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
 import { batchIdOf, isUuid } from '../../contract/ids.ts'
 import { readIds, readRecord, type StoredRecord } from '../../contract/record/record-members.ts'
 import type { Writable } from '../../lib/writable.ts'
-import { type Asked, readQuestion } from '../../queue/find/question.ts'
+import { type Asked, isBatchId, readQuestion } from '../../queue/find/question.ts'
 import { fits, needlesOf } from '../live/event-filter.ts'
 import { eventsThatFit } from '../live/stored-events.ts'
 import { findInQueue, newestRecords, type QueuePlace } from './find-in-queue.ts'
@@ -129,7 +129,8 @@ async function batchNamed(place: QueuePlace, text: string): Promise<{ batch: str
   const words = text.split(/\s+/)
   const asked: Asked = words.length === 2 ? { app: words[0], key: words[1].toLowerCase() } : { id: text }
   const reading = readQuestion(asked, Date.now())
-  if (reading.kind === 'mistake') return { batch: null, isSearched: true }
+  // Most UUIDs that are looked for are an event's id or a key: these are searched below.
+  if (reading.kind === 'mistake' || !isBatchId(reading.question.batchId)) return { batch: null, isSearched: true }
   const finding = await findInQueue(place, reading.question, { signal: AbortSignal.timeout(MAX_SEARCH_MS / 2) })
   if (finding.kind === 'not found') return { batch: null, isSearched: finding.reason !== 'stopped' }
   return { batch: batchJson(finding.record, asked.key), isSearched: true }

@@ -1,5 +1,5 @@
 // Which batch is looked for, and the times at which it may have been stored. An id of version 7 holds the time at which it was made;
-// one of version 5, which is derived from app and Idempotency-Key, does not.
+// one of version 5, which is derived from app and Idempotency-Key, does not. No batch has an id of another version: it is not found.
 
 import { batchIdOf, isAppId, isUuid, timeOfId } from '../../contract/ids.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/spans.ts'
@@ -24,7 +24,7 @@ export interface Question {
   readonly batchId: string
   /** null: not known. */
   readonly appId: string | null
-  /** When the id was made; null: it was derived from an Idempotency-Key, and does not tell. */
+  /** When the id was made; null: it does not tell, such as one that was derived from an Idempotency-Key. */
   readonly madeAtMs: number | null
   /** What is searched, one after the other; the last one holds the others. */
   readonly spans: readonly Span[]
@@ -42,6 +42,9 @@ export interface Asked {
   readonly since?: string | undefined
   readonly before?: string | undefined
 }
+
+/** Of a UUID: a batch with a key has one of version 5, one without a key one of version 7. */
+export const isBatchId = (uuid: string): boolean => '57'.includes(uuid[14])
 
 /** `mistake` says what is wrong with the member, such as `must not lie in the future`. */
 export type QuestionReading =
@@ -64,9 +67,7 @@ export function readQuestion({ id, app, key, since, before }: Asked, nowMs: numb
     if (app !== undefined || key !== undefined) return mistaken('id', 'stands alone, without an app and a key')
     if (!isUuid(id)) return mistaken('id', 'must be a UUID, such as 0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d')
     const batchId = id.toLowerCase()
-    const madeAtMs = timeOfId(batchId)
-    if (madeAtMs !== null || batchId[14] === '5') return found(batchId, null, madeAtMs)
-    return mistaken('id', 'is no id of a batch or a request, which have version 5 or 7: is it an Idempotency-Key?')
+    return found(batchId, null, timeOfId(batchId))
   }
   if (app === undefined) return mistaken(key === undefined ? 'id' : 'app', 'is missing')
   if (!isAppId(app)) return mistaken('app', 'must be an app_id: 1 to 64 letters, digits, _ or -')

@@ -24,12 +24,12 @@ const DAMAGED = headlineOf({ kind: 'journal', state: 'warn', reason: null })
 /** For a single node: its folder, and the journal in it. `hasPorts`: no port that the settings name is free. */
 export async function folderFindings(config: Config, running: boolean, hasPorts: boolean): Promise<Finding[]> {
   const { dataDirectory } = config
-  const folder = nearestFolder(resolve(dataDirectory))
-  const missing = folder !== resolve(dataDirectory)
-  const problem = await writeProblem(folder, missing)
+  const directory = resolve(dataDirectory)
+  const problem = (await writeProblem(directory)) ?? (await writeProblem(journalDirectory(directory)))
   if (problem !== null) return [finding('data folder', 'FAIL', problem)]
   const user = `in use by a running sluice${hasPorts ? '' : ' that has other ports: serve refuses to start until that one is stopped'}`
-  const state = missing ? 'is not there yet, and can be made' : running ? user : 'writable'
+  const state =
+    nearestFolder(directory) !== directory ? 'is not there yet, and can be made' : running ? user : 'writable'
   const found = finding('data folder', running && !hasPorts ? 'warn' : 'ok', `${dataDirectory}: ${state}`)
   const journal = await journalFinding(config)
   if (!running || journal.state === 'FAIL') return [found, journal]
@@ -37,8 +37,7 @@ export async function folderFindings(config: Config, running: boolean, hasPorts:
   const asked = askAdmin(config, '/readyz?verbose', AbortSignal.timeout(PROBE_TIMEOUT_MS)).then(textIn)
   const [, refusing] = /^queue: (?!ok)(.+)$/m.exec(await asked.catch(() => '')) ?? []
   if (refusing === undefined) return [found, journal]
-  const verdict = refusing.startsWith(DAMAGED) ? 'warn' : 'FAIL'
-  return [found, finding('journal', verdict, `the running sluice: ${refusing}`)]
+  return [found, finding('journal', refusing.startsWith(DAMAGED) ? 'warn' : 'FAIL', `the running sluice: ${refusing}`)]
 }
 
 async function journalFinding(config: Config): Promise<Finding> {
@@ -58,11 +57,15 @@ async function journalFinding(config: Config): Promise<Finding> {
   return finding('journal', 'ok', detail)
 }
 
-/** Creates and removes a folder, since permission bits do not show a read-only disk. A parent folder is not changed. */
-export async function writeProblem(folder: string, missing: boolean): Promise<string | null> {
+/**
+ * Of a folder, or of the nearest one above it that is there, which is not changed. Creates and removes a folder, since
+ * permission bits do not show a read-only disk.
+ */
+export async function writeProblem(path: string): Promise<string | null> {
+  const folder = nearestFolder(path)
   try {
     if (!(await stat(folder)).isDirectory()) return `${folder} is not a folder`
-    if (missing) await access(folder, constants.W_OK | constants.X_OK)
+    if (folder !== path) await access(folder, constants.W_OK | constants.X_OK)
     else await rmdir(await mkdtemp(join(folder, '.check-')))
     return null
   } catch (error) {

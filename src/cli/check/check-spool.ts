@@ -30,11 +30,10 @@ export async function spoolFindings({ spool, processes }: Pick<Config, 'spool' |
 
 async function folderFinding(spool: SpoolConfig): Promise<Finding> {
   const directory = resolve(spool.directory)
-  const folder = nearestFolder(directory)
-  const problem = await writeProblem(folder, folder !== directory)
+  const problem = (await writeProblem(directory)) ?? (await writeProblem(journalDirectory(directory)))
   if (problem !== null) return finding('spool', 'FAIL', problem)
   const bytes = (await listSegments(journalDirectory(directory))).reduce((sum, segment) => sum + segment.bytes, 0)
-  const { bavail, bsize, blocks } = await statfs(folder)
+  const { bavail, bsize, blocks } = await statfs(nearestFolder(directory))
   const freeBytes = Math.max(0, bavail * bsize - spoolFloorBytes(blocks * bsize))
   const roomBytes = Math.min(spool.maxBytes - bytes, freeBytes)
   const detail = `${spool.directory}: ${formatBytes(bytes)} of at most ${formatBytes(spool.maxBytes)}, room on the disk: ${formatBytes(freeBytes)}`

@@ -46,3 +46,11 @@ test('the room of each folder that a process works in', async () => {
     ['worker-1', 'worker-2'].map((name) => join(directory, name)),
   )
 })
+
+test('a file in the place of the folder for its journal', async () => {
+  const directory = await makeFolder()
+  await writeFile(join(directory, 'journal'), '')
+  expect(await spoolFindings({ spool: { directory, maxBytes: 1024 ** 3 }, processes: 1 })).toContainEqual(
+    expect.objectContaining({ state: 'FAIL', detail: `${join(directory, 'journal')} is not a folder` }),
+  )
+})

@@ -6,6 +6,7 @@ import type { App, AppStore } from '../apps/app.ts'
 import { type AppsFile, openAppsFile } from '../apps/file/apps-file.ts'
 import { demoAppRecords, makeAppsFile } from '../apps/file/apps-file-edit.ts'
 import type { Clock } from '../lib/clock.ts'
+import { orStartError } from '../lib/errors.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 
@@ -21,10 +22,9 @@ export async function openFileApps(
   isNamed: boolean,
   { log, metrics, clock }: AppsContext,
 ): Promise<AppsFile> {
-  if (!existsSync(path) && !isNamed) {
-    const isMade = makeAppsFile(path, demoAppRecords(randomBytes(6).toString('hex')))
-    if (isMade) log.info({ path }, 'created an app file with a demo app')
-  }
+  const make = (): boolean => makeAppsFile(path, demoAppRecords(randomBytes(6).toString('hex')))
+  if (!isNamed && !existsSync(path) && orStartError(make, `the app file ${path} cannot be made: `))
+    log.info({ path }, 'created an app file with a demo app')
   return openAppsFile({
     path,
     clock,

@@ -19,7 +19,7 @@ export async function exportApps(stored: AppRecords, file: string, shell: Shell)
   for (const complaint of complaints) await say(shell, `sluice apps: ${complaint}\n`)
   if (file === '-') await answer(shell, true, { apps: records }, String)
   else {
-    orStartError(() => writeAppRecords(file, records))
+    orStartError(() => writeAppRecords(file, records), `cannot write ${file}: `)
     await say(shell, `wrote ${counted(records.length, 'app record')} to ${file}\n`)
   }
   return complaints.length === 0 ? EXIT.ok : EXIT.failed

@@ -33,3 +33,8 @@ test('a first start creates its app file where the file system has no sockets, a
   expect(keys[1]).toBe(keys[0])
   expect(readdirSync(folder)).toEqual(['apps.json'])
 })
+
+test('a first start that cannot create its app file names it', async () => {
+  const path = join(folder, 'none', 'apps.json')
+  await expect(openFileApps(path, false, context)).rejects.toThrow(`the app file ${path} cannot be made: ENOENT`)
+})

@@ -29,6 +29,7 @@ const NOT_THERE: Made = { heard: [404], closed: false, stored: 0 }
 const NOT_ALLOWED: Made = { heard: [405], closed: false, stored: 0 }
 /** Node's parser does not pass such a head on, and reads nothing behind it. */
 const NOT_ALLOWED_LAST: Made = { ...NOT_ALLOWED, closed: true }
+const NOT_THERE_LAST: Made = { ...NOT_THERE, closed: true }
 
 function withLines(...lines: readonly string[]): string {
   return head([JSON_TYPE, ...lines, LENGTH]) + BODY
@@ -87,6 +88,12 @@ describe('request lines', () => {
     'a query': [withStart('POST /api/v1/events?a=b HTTP/1.1'), SERVED],
     'a fragment': [withStart('POST /api/v1/events#a HTTP/1.1'), NOT_THERE],
     'dots in the path': [withStart('POST /x/../api/v1/events HTTP/1.1'), NOT_THERE],
+    'a letter beyond ASCII in the path': [
+      withStart('POST /api/v1/\xe9vents HTTP/1.1'),
+      NOT_THERE,
+      NOT_THERE,
+      NOT_THERE_LAST,
+    ],
     'a letter in percents': [withStart('POST /api/v1/event%73 HTTP/1.1'), NOT_THERE],
     'two slashes': [withStart('POST //api/v1/events HTTP/1.1'), NOT_THERE],
     'an empty line before': [`\r\n${rawPost(BODY)}`, SILENCE, NOT_HTTP, SERVED],

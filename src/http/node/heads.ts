@@ -7,8 +7,8 @@ import type { Unreadable } from '../wire.ts'
 /** As of uWebSockets.js: of the request line and all header lines, with their ends and the blank line. */
 export const MAX_HEAD_BYTES = 4096
 const MAX_HEADER_LINES = 98
-/** A method that Node does not know. One of POST is never asked for here: nothing would read its body. */
-const REQUEST_LINE = /^(?!POST )([!-~]+) (\/[!-~\x80-\xff]*) HTTP\/1\.1\r\n/
+/** A method or a path that Node does not take. None for events is asked for here: nothing would read its body. */
+const REQUEST_LINE = /^(?!POST \/api\/v1\/events[? ])([!-~]+) (\/[!-~\x80-\xff]*) HTTP\/1\.1\r\n/
 const LINE_FEED_ALONE = /^[!-~]+ [!-~]+ HTTP\/1\.1\n/
 const TRANSFER_ENCODING = /^transfer-encoding:/im
 const ORIGIN = /^origin:[ \t]*(.*?)[ \t]*\r$/gim

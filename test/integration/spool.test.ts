@@ -166,6 +166,15 @@ describe('while NATS is away', () => {
     await die(opened)
   })
 
+  it('holds nothing, and says so, where its disk has less room than that floor', async () => {
+    const space = async () => ({ freeBytes: 1024 ** 3, totalBytes: 1024 ** 3 })
+    const opened = await openTestSpool(await makeFolder(), NOBODY, { space })
+    expect(opened.maxBytes()).toBe(0)
+    expect(opened.notices).toContainEqual(expect.stringMatching(/^the spool is full \(0 B of 0 B\): .*make room there/))
+    expect(await publish(opened, makeRecord())).toBe('spool_full')
+    await die(opened)
+  })
+
   it('passes the keys of the last five minutes to the next process', async () => {
     const folder = await makeFolder()
     const before = await openTestSpool(folder, NOBODY)

@@ -37,10 +37,10 @@ async function folderFinding(spool: SpoolConfig): Promise<Finding> {
   const freeBytes = Math.max(0, bavail * bsize - spoolFloorBytes(blocks * bsize))
   const roomBytes = Math.min(spool.maxBytes - bytes, freeBytes)
   const detail = `${spool.directory}: ${formatBytes(bytes)} of at most ${formatBytes(spool.maxBytes)}, room on the disk: ${formatBytes(freeBytes)}`
+  const advice = roomBytes === freeBytes ? 'make room on its disk' : SPOOL_ADVICE
   if (roomBytes < LARGEST_COMMIT_BYTES)
-    return finding('spool', 'FAIL', `${detail}; full: what NATS does not take is answered 503: ${SPOOL_ADVICE}`)
-  const isNearlyFull = bytes >= NEARLY_FULL_SHARE * (bytes + roomBytes)
-  return isNearlyFull
-    ? finding('spool', 'warn', `${detail}; nearly full: ${SPOOL_ADVICE}`)
-    : finding('spool', 'ok', detail)
+    return finding('spool', 'FAIL', `${detail}; full: what NATS does not take is answered 503: ${advice}`)
+  if (bytes >= NEARLY_FULL_SHARE * (bytes + roomBytes))
+    return finding('spool', 'warn', `${detail}; nearly full: ${advice}`)
+  return finding('spool', 'ok', detail)
 }

@@ -125,7 +125,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     advice: SPOOL_ADVICE,
     freeBytes: async (path) => {
       const { freeBytes, totalBytes } = await options.space(path)
-      return freeBytes - spoolFloorBytes(totalBytes)
+      return Math.max(0, freeBytes - spoolFloorBytes(totalBytes))
     },
   })
   await filling.measure()

@@ -7,6 +7,7 @@ import { spoolFindings } from '../../../../src/cli/check/check-spool.ts'
 import { spoolLine } from '../../../../src/contract/record/spool-line.ts'
 import { makeRecord } from '../../../support/journal.ts'
 import { makeFolder } from '../../../support/service.ts'
+import { mountSmall } from '../../../support/small-disk.ts'
 
 async function fill(folder: string, isSent = false): Promise<void> {
   const { line, charge } = makeRecord()
@@ -53,4 +54,11 @@ test('a file in the place of the folder for its journal', async () => {
   expect(await spoolFindings({ spool: { directory, maxBytes: 1024 ** 3 }, processes: 1 })).toContainEqual(
     expect.objectContaining({ state: 'FAIL', detail: `${join(directory, 'journal')} is not a folder` }),
   )
+})
+
+test('a disk without the room that a spool leaves free', async ({ skip }) => {
+  const directory = mountSmall('1m', skip)
+  expect(await spoolFindings({ spool: { directory, maxBytes: 1024 ** 3 }, processes: 1 })).toEqual([
+    expect.objectContaining({ state: 'FAIL', detail: expect.stringMatching(/full: .* 503: make room on its disk$/) }),
+  ])
 })

@@ -1,23 +1,26 @@
 // @ts-check
 // `npm run alerts`: each alert that had no fault of its own is made to happen on real processes, under a Prometheus with the shipped
 // rules and their intervals unchanged, and the time until it fires is written down. Some 17 minutes, most of it waiting.
-// `-- CELL …` takes some of them: cluster (clock, replicas), lost (stream), files (descriptors), alone (certificate, app file).
 // Wants redis-server, nats-server, prometheus, openssl, prlimit and faketime (Debian's packages) in PATH.
 
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { parse } from 'yaml'
-import { atEnd, endAll, freePort, startProgram } from '../../test/support/processes.js'
-import { startNats, startRedis } from '../../test/support/stores.js'
+import { startProgram } from '../../test/support/processes.js'
+import { startNats, startNatsServers, startRedis } from '../../test/support/stores.js'
 import { ROOT } from '../shared/node-flags.js'
+import { runProgram, temporaryFolder } from '../shared/program.js'
 import { endlessApp, startService } from '../shared/service.js'
 import { lineOf, NAMES, WANTED } from './wanted.js'
 
+const HELP = `Usage: npm run alerts -- [CELL …]
+
+  some of the cells alone: cluster (clock, replicas), lost (stream), files (descriptors), alone (certificate, app file)
+`
 const LIMIT_MS = 20 * 60_000
 const LOOK_EVERY_MS = 1000
 /** As deploy/ has them. */
@@ -31,11 +34,6 @@ const FILES_LEFT = 8
 /** @typedef {{ alerts: { state: string, labels: Record<string, string> }[] }} Alerts */
 
 const apps = [endlessApp('ak_one', 'one')]
-function newFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-alerts-'))
-  atEnd(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 /** @type {Record<string, string>} */
 const logs = {}
@@ -43,7 +41,7 @@ const logs = {}
 const ports = {}
 
 /** @param {string} cell @param {Record<string, string>} env @param {string} [dataDir] */
-async function startCell(cell, env, dataDir = newFolder()) {
+async function startCell(cell, env, dataDir = temporaryFolder('alerts')) {
   logs[cell] = ''
   const onOutput = (/** @type {string} */ text) => void (logs[cell] += text)
   const node = await startService({ dataDir, apps, env, onOutput })
@@ -52,15 +50,8 @@ async function startCell(cell, env, dataDir = newFolder()) {
 }
 
 async function startCluster() {
-  const routes = await Promise.all([freePort(), freePort(), freePort()])
-  const urls = routes.map((port) => `nats://127.0.0.1:${port}`)
-  const servers = await Promise.all(
-    urls.map((url, at) =>
-      startNats(['--server_name', `n${at}`, '--cluster_name', 'c', '--cluster', url, '--routes', urls.join()]),
-    ),
-  )
+  const { servers, url: NATS_URL } = await startNatsServers(3)
   const redis = await startRedis()
-  const NATS_URL = servers.map(({ url }) => url).join()
   const env = { REDIS_URL: redis.url, NATS_URL, SLUICE_STREAM_REPLICAS: '3' }
   // Not under the program faketime: it starts a second process, which outlives it and would be waited for.
   const LD_PRELOAD = execFileSync('faketime', ['-f', AHEAD, 'printenv', 'LD_PRELOAD'], { encoding: 'utf8' }).trim()
@@ -82,7 +73,7 @@ async function startLost() {
 
 /** With a certificate that ends in two days. */
 function startAlone() {
-  const folder = newFolder()
+  const folder = temporaryFolder('alerts')
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   const make = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
   execFileSync('openssl', [...make, '-keyout', key, '-out', cert], { stdio: 'ignore' })
@@ -143,7 +134,7 @@ function said(name) {
 }
 
 /** @param {readonly string[]} cells */
-async function main(cells) {
+async function watch(cells) {
   const servers = cells.includes('cluster') ? await startCluster() : []
   const lost = cells.includes('lost') ? await startLost() : null
   const files = cells.includes('files') ? await startCell('files', {}) : null
@@ -171,13 +162,9 @@ async function main(cells) {
   return left.size === 0
 }
 
-let isWell = false
-try {
-  const given = process.argv.slice(2)
-  isWell = await main(given.length > 0 ? given : ['cluster', 'lost', 'files', 'alone'])
-} catch (error) {
-  console.error(error)
-} finally {
-  await endAll()
-}
-process.exit(isWell ? 0 : 1)
+await runProgram({
+  name: 'alerts',
+  help: HELP,
+  options: {},
+  run: (_values, cells) => watch(cells.length > 0 ? cells : ['cluster', 'lost', 'files', 'alone']),
+})

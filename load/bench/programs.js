@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { freePort, metricsOf } from '../../test/support/processes.js'
-import { startNats as startNatsServer, startRedis as startRedisServer } from '../../test/support/stores.js'
+import { metricsOf } from '../../test/support/processes.js'
+import { startNatsServers, startRedis as startRedisServer } from '../../test/support/stores.js'
 import { temporaryFolder } from '../shared/program.js'
 import { cpuSeconds, LOAD_CORE, on } from './processes.js'
 import { startService } from './servers.js'
@@ -55,22 +55,14 @@ export function knowsSyncInterval() {
   return !/v2\.\d\./.test(execFileSync('nats-server', ['--version'], { encoding: 'utf8' }))
 }
 
-/** JetStream. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes. @param {{ syncsAlways?: boolean | undefined, size?: number }} [options] `size`: servers of one cluster */
-async function startNats({ syncsAlways = false, size = 1 } = {}) {
+/** JetStream. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes. @param {{ syncsAlways?: boolean | undefined, size: number }} options `size`: servers of one cluster */
+async function startNats({ syncsAlways = false, size }) {
   const file = join(temporaryFolder('bench'), 'nats.conf')
   writeFileSync(file, syncsAlways ? 'jetstream { sync_interval: always }\n' : '')
-  const ports = (/** @type {number} */ count) => Promise.all(Array.from({ length: count }, () => freePort()))
-  const [monitors, routes] = [await ports(size), (await ports(size)).map((port) => `nats://127.0.0.1:${port}`)]
-  const flagsOf = (/** @type {number} */ at) => {
-    const own = ['--config', file, '--http_port', String(monitors[at])]
-    const named = ['--server_name', `bench-${at}`, '--cluster_name', 'bench']
-    return size === 1 ? own : [...own, ...named, '--cluster', routes[at], '--routes', routes.join(',')]
-  }
-  const servers = await Promise.all(monitors.map((_, at) => startNatsServer(flagsOf(at), { before: on(LOAD_CORE) })))
+  const { servers, ...urls } = await startNatsServers(size, { extra: ['--config', file], before: on(LOAD_CORE) })
   return {
+    ...urls,
     servers,
-    url: servers.map(({ url }) => url).join(','),
-    monitorUrls: monitors.map((port) => `http://127.0.0.1:${port}`).join(','),
     cpuSeconds: () => servers.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
     stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
   }

@@ -48,8 +48,11 @@ export async function watchers(options) {
       }
       const measure = (/** @type {Watched} */ watched) => async (/** @type {number} */ forSeconds) => {
         const watching = await Promise.all(open[watched]())
-        const run = await runAtRate(service, bodies, { perSecond: PER_SECOND, seconds: forSeconds })
-        const watchedBytes = watching.reduce((bytes, one) => bytes + one.close(), 0)
+        let watchedBytes = 0
+        const load = { perSecond: PER_SECOND, seconds: forSeconds, mayMiss: true }
+        const run = await runAtRate(service, bodies, load).finally(() => {
+          watchedBytes = watching.reduce((bytes, one) => bytes + one.close(), 0)
+        })
         if (watched !== 'none' && watchedBytes === 0) throw new Error('void: the watchers were sent nothing')
         return { ...run, residentMb: memoryMb(service.pid).resident, watchedBytes }
       }

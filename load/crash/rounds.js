@@ -8,9 +8,9 @@ import { pathToFileURL } from 'node:url'
 import { counterFault, eventsCharged, StreamCheck } from '../faults/checks.js'
 import { NO_LIMITS } from '../faults/ground.js'
 import { bodyOf, Load } from '../faults/load.js'
-import { Connections } from '../faults/send.js'
 import { untilReady } from '../faults/watch.js'
 import { largeBody, uniformBody, variedBody } from '../payloads.js'
+import { Connections } from '../shared/send.js'
 
 /** A node is killed at any moment from when all were ready on. */
 const LONGEST_LIFE_MS = 1500

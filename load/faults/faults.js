@@ -81,7 +81,7 @@ export function isRedisFault(kind) {
 
 /**
  * What faults are made on.
- * @typedef {{ nodes: readonly Node[], redis: Server, nats: Server, connections: import('./send.js').Connections,
+ * @typedef {{ nodes: readonly Node[], redis: Server, nats: Server, connections: import('../shared/send.js').Connections,
  *   onProblem: (text: string) => void }} Ground
  */
 

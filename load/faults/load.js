@@ -92,7 +92,7 @@ export class Load {
 
   /**
    * @param {{ apps: readonly LoadedApp[], targets: readonly Target[], perSecond: number, seed: number,
-   *   connections: import('./send.js').Connections, makeBodies?: typeof fewEvents, longestReplayPauseMs?: number,
+   *   connections: import('../shared/send.js').Connections, makeBodies?: typeof fewEvents, longestReplayPauseMs?: number,
    *   maxUnderWay?: number }} options
    *   `makeBodies`: those of an app, made ahead, so that the load costs the machine little
    */
@@ -184,7 +184,7 @@ export class Load {
     if (batch.outcome === 'pending') batch.outcome = outcome
   }
 
-  /** @param {import('./send.js').Result} result @param {number} attempt */
+  /** @param {import('../shared/send.js').Result} result @param {number} attempt */
   #pauseMs(result, attempt) {
     const wanted = result.kind === 'answer' ? result.retryAfterSeconds * 1000 : 0
     const backoffMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (0.5 + this.rng() / 2)
@@ -229,7 +229,7 @@ export class Load {
     return result
   }
 
-  /** @param {Batch} batch @param {import('./send.js').Result & { kind: 'answer' }} answer @param {boolean} wasAccepted */
+  /** @param {Batch} batch @param {import('../shared/send.js').Result & { kind: 'answer' }} answer @param {boolean} wasAccepted */
   #accepted(batch, answer, wasAccepted) {
     this.counts.accepted += 1
     if (answer.deduplicated) {
@@ -270,7 +270,7 @@ function fewEvents(rng, { appKey }) {
   })
 }
 
-/** @param {import('./send.js').Result & { kind: 'answer' }} answer */
+/** @param {import('../shared/send.js').Result & { kind: 'answer' }} answer */
 function describe({ status, code, deduplicated }) {
   return `${status}${code === '' ? '' : ` ${code}`}${deduplicated ? ' deduplicated' : ''}`
 }

@@ -4,8 +4,8 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, kill, runToEnd, startNode, terminate } from '../../test/support/processes.js'
-import { NATS_SERVER, startNats, startRedis as startStore } from '../../test/support/stores.js'
+import { kill, runToEnd, startNode, terminate } from '../../test/support/processes.js'
+import { NATS_SERVER, startNatsServers as startServers, startRedis as startStore } from '../../test/support/stores.js'
 import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 
 /** What a drain may take, and a little for a machine that is busy. */
@@ -37,27 +37,9 @@ export async function startNatsServers(folder, count) {
   writeFileSync(config, 'jetstream { sync_interval: always }\n')
   const tried = await runToEnd({ command: [NATS_SERVER, '--config', config, '-t'] })
   const syncs = tried.code === 0
-  /** @type {number[]} */
-  const routePorts = []
-  /** @type {number[]} */
-  const monitorPorts = []
-  for (let at = 0; at < count; at++) {
-    routePorts.push(await freePort())
-    monitorPorts.push(await freePort())
-  }
-  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`).join(',')
-  const servers = await Promise.all(
-    routePorts.map((port, at) => {
-      const name = `nats-${at + 1}`
-      const cluster = ['--cluster_name', 'sluice', '--cluster', `nats://127.0.0.1:${port}`, '--routes', routes]
-      const monitor = ['--http_port', String(monitorPorts[at])]
-      const extra = [...(syncs ? ['--config', config] : []), '--server_name', name, ...cluster, ...monitor]
-      return startNats(extra, { folder: join(folder, name) })
-    }),
-  )
+  const { servers, ...urls } = await startServers(count, { folder, extra: syncs ? ['--config', config] : [] })
   return {
-    url: servers.map(({ url }) => url).join(','),
-    monitorUrls: monitorPorts.map((port) => `http://127.0.0.1:${port}`).join(','),
+    ...urls,
     kill: async () => void (await Promise.all(servers.map((server) => server.kill()))),
     terminate: async () => void (await Promise.all(servers.map((server) => server.terminate()))),
     restart: async () => void (await Promise.all(servers.map((server) => server.restart()))),

@@ -3,9 +3,9 @@
 // unkeyed batches and repeats, one after the other on connections that stay open.
 
 import { randomUUID } from 'node:crypto'
-import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
+import { Connections } from '../shared/send.js'
 
 const LANES = 6
 const PAUSE_MS = 15
@@ -16,7 +16,7 @@ const MAX_FAULTS = 20
 /** What it says in the end: how many batches each lane had accepted, and what they took. @typedef {{ accepted: number[], tookMs: Float64Array, faults: string[] }} HonestReport */
 
 const { port, appKey } = /** @type {HonestData} */ (workerData)
-const agent = new Agent({ keepAlive: true, maxSockets: LANES })
+const connections = new Connections()
 /** @type {number[]} */
 const tookMs = []
 /** @type {string[]} */
@@ -25,7 +25,7 @@ const stop = new AbortController()
 parentPort?.once('message', () => stop.abort())
 
 const accepted = await Promise.all(Array.from({ length: LANES }, (_, lane) => sendInTurn(lane)))
-agent.destroy()
+connections.stop()
 /** @type {HonestReport} */
 const report = { accepted, tookMs: Float64Array.from(tookMs), faults }
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
@@ -48,39 +48,11 @@ async function sendInTurn(lane) {
 /** @param {string} body @param {string | null} key @param {boolean} isRepeat */
 async function expectAnswer(body, key, isRepeat) {
   const startedAtMs = performance.now()
-  const answer = await send(body, key).catch((/** @type {Error} */ error) => error.message)
+  const result = await connections.send({ port, body: Buffer.from(body), key, timeoutMs: ANSWER_TIMEOUT_MS })
   tookMs.push(performance.now() - startedAtMs)
+  const answer = result.kind === 'answer' ? `${result.status} ${result.text}` : JSON.stringify(result)
   const right = `202 {"status":"accepted","events":1${isRepeat ? ',"deduplicated":true' : ''}}`
   if (answer !== right) faults.push(`an honest ${isRepeat ? 'repeat' : 'batch'} heard ${answer}`)
-}
-
-/** @param {string} body @param {string | null} key @returns {Promise<string>} */
-function send(body, key) {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      'Content-Type': 'application/json',
-      'Content-Length': Buffer.byteLength(body),
-      ...(key === null ? {} : { 'Idempotency-Key': key }),
-    }
-    const outgoing = request({
-      host: '127.0.0.1',
-      port,
-      method: 'POST',
-      path: '/api/v1/events',
-      headers,
-      agent,
-      timeout: ANSWER_TIMEOUT_MS,
-    })
-    outgoing.on('response', (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (/** @type {string} */ piece) => (text += piece))
-      response.on('end', () => resolve(`${response.statusCode} ${text}`))
-      response.on('error', reject)
-    })
-    outgoing.on('timeout', () => outgoing.destroy(new Error(`nothing in ${ANSWER_TIMEOUT_MS} ms`)))
-    outgoing.on('error', reject)
-    outgoing.end(body)
-  })
 }
 
 /** @param {string} name */

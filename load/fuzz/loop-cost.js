@@ -2,22 +2,18 @@
 // What a compressed body that unfolds to nothing costs the thread that reads HTTP, in its CPU time, which other work on the machine does
 // not lengthen as it does wall time: `node load/fuzz/loop-cost.js`, after a build; `--bodies 20` for a short run. Linux alone counts it by thread.
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { Agent, request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { endAll } from '../../test/support/processes.js'
+import { readFileSync } from 'node:fs'
+import { numberOption, runProgram, temporaryFolder } from '../shared/program.js'
+import { Connections } from '../shared/send.js'
 import { endlessApp, startService } from '../shared/service.js'
 import { emptyBrotli, emptyGzip, emptyZlib } from './empty-blocks.js'
 
-const { values } = parseArgs({ options: { bodies: { type: 'string', default: '2000' } } })
-const BODIES = Number(values.bodies)
 const LANES = 4
 const SIZES = [16_384, 524_288]
 /** Of the large ones: each takes a decoder a tenth of a second. */
 const FEWER = 10
 const NS_PER_MS = 1e6
+const TIMEOUT_MS = 30_000
 /** Of a try, as src/request/inflate.ts has it. */
 const TRY_OUTPUT_BYTES = 64 * 1024 + 1
 const TRY_ROUNDS = 20
@@ -26,39 +22,24 @@ const TRIES = 100
 const built = new URL('../../dist/request/zlib.js', import.meta.url).href
 /** @type {typeof import('../../src/request/zlib.ts')} */
 const { decodeNow } = await import(built)
-const agent = new Agent({ keepAlive: true, maxSockets: LANES })
+const connections = new Connections()
 
 /** CPU time of its first thread. @param {number} pid */
 function cpuMs(pid) {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / NS_PER_MS
 }
 
-/** @param {number} port @param {Buffer} body @param {string | null} encoding @returns {Promise<number>} */
-function send(port, body, encoding) {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      'Content-Type': 'application/json',
-      'Content-Length': body.length,
-      ...(encoding !== null && { 'Content-Encoding': encoding }),
-    }
-    const sent = request({ host: '127.0.0.1', port, method: 'POST', path: '/api/v1/events', headers, agent })
-    sent.on('error', reject).on('response', (answer) => {
-      answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
-    })
-    sent.end(body)
-  })
-}
-
 /** @param {{ port: number, pid: number }} service @param {Buffer} body @param {string | null} encoding @param {number} bodies */
 async function costOf(service, body, encoding, bodies) {
-  /** @type {Record<number, number>} */
+  /** @type {Record<string, number>} */
   const heard = {}
   let left = bodies
   const before = cpuMs(service.pid)
   const lane = async () => {
     while (left-- > 0) {
-      const status = await send(service.port, body, encoding)
-      heard[status] = (heard[status] ?? 0) + 1
+      const result = await connections.send({ port: service.port, body, key: null, timeoutMs: TIMEOUT_MS, encoding })
+      const what = result.kind === 'answer' ? result.status : result.kind
+      heard[what] = (heard[what] ?? 0) + 1
     }
   }
   await Promise.all(Array.from({ length: LANES }, lane))
@@ -80,11 +61,12 @@ function tryMs(format, body) {
   return least
 }
 
-const dataDir = mkdtempSync(join(tmpdir(), 'sluice-loop-cost-'))
-try {
+/** @param {number} count of small ones */
+async function measure(count) {
+  const dataDir = temporaryFolder('loop-cost')
   const service = await startService({ dataDir, apps: [endlessApp('ak_one', 'one')] })
   for (const bytes of SIZES) {
-    const bodies = bytes > SIZES[0] ? BODIES / FEWER : BODIES
+    const bodies = bytes > SIZES[0] ? count / FEWER : count
     const plain = Buffer.alloc(bytes, ' ')
     const rows = /** @type {const} */ ([
       ['no JSON, not compressed', plain, null],
@@ -111,8 +93,13 @@ try {
       `${process.version} ${SIZES[0]} bytes, ${format}: ${tryMs(format, body).toFixed(3)} ms for the try alone`,
     )
   }
-} finally {
-  agent.destroy()
-  await endAll()
-  rmSync(dataDir, { recursive: true, force: true })
+  connections.stop()
+  return true
 }
+
+await runProgram({
+  name: 'loop-cost',
+  help: 'node load/fuzz/loop-cost.js [--bodies N]',
+  options: { bodies: { type: 'string', default: '2000' } },
+  run: ({ bodies }) => measure(numberOption('bodies', bodies, FEWER, 1_000_000)),
+})

@@ -2,11 +2,11 @@
 // `npm run fuzz`: hostile clients of every kind against the built service on this machine, all from one seed, beside
 // honest ones that must not notice.
 
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { endAll } from '../../test/support/processes.js'
+import { atEnd } from '../../test/support/processes.js'
+import { numberOption, runProgram, seedOption } from '../shared/program.js'
 import { fuzz } from './run.js'
 
 const HELP = `Usage: npm run fuzz -- [OPTIONS]
@@ -21,40 +21,11 @@ const HELP = `Usage: npm run fuzz -- [OPTIONS]
 const HONEST_P99_MS = 250
 const JUDGED_FROM_MINUTES = 1
 
-function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: 'string', default: '2' },
-      seed: { type: 'string' },
-      clients: { type: 'string', default: '24' },
-      client: { type: 'string' },
-      node: { type: 'string', default: process.execPath },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-  const number = (
-    /** @type {string} */ name,
-    /** @type {string} */ text,
-    /** @type {number} */ least,
-    /** @type {number} */ most,
-  ) => {
-    const value = Number(text)
-    if (!(value >= least && value <= most))
-      throw new Error(`--${name}: must be a number from ${least} to ${most}\n\n${HELP}`)
-    return value
-  }
-  return {
-    help: values.help,
-    minutes: number('minutes', values.minutes, 0.05, 24 * 60),
-    seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : number('seed', values.seed, 0, 2 ** 32 - 1),
-    clients: number('clients', values.clients, 1, 500),
-    ...(values.client === undefined ? {} : { onlyClient: number('client', values.client, 0, 2 ** 31) }),
-    node: values.node,
-  }
-}
-
-/** @param {ReturnType<typeof readOptions>} options @param {string} folder @returns {Promise<boolean>} whether all held */
-async function run(options, folder) {
+/** @param {Omit<Parameters<typeof fuzz>[0], 'folder'>} options @returns {Promise<boolean>} whether all held */
+async function run(options) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-fuzz-'))
+  let held = false
+  atEnd(() => rmSync(held ? folder : join(folder, 'data'), { recursive: true, force: true }))
   const { seed, minutes } = options
   console.log(`seed ${seed}, ${minutes} minutes, ${options.node}`)
   const report = await fuzz({ ...options, folder, progress: (line) => console.log(`… ${line}`) })
@@ -77,7 +48,8 @@ async function run(options, folder) {
     console.log(`FAULT ${client === null ? '' : `(client ${client}; --seed ${seed} --client ${client}) `}${what}`)
   }
   console.log(all.length === 0 ? 'held' : `${all.length} faults; what the clients sent: ${join(folder, 'scripts')}`)
-  return all.length === 0
+  held = all.length === 0
+  return held
 }
 
 /** @param {Readonly<Record<string, number>>} counts */
@@ -87,24 +59,22 @@ function list(counts) {
     .join(', ')
 }
 
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
-  process.on(signal, () => void endAll().finally(() => process.exit(130)))
-}
-
-const options = readOptions()
-if (options.help) console.log(HELP)
-else {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-fuzz-'))
-  let held = false
-  try {
-    held = await run(options, folder)
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : error)
-  } finally {
-    await endAll()
-    if (held) await rm(folder, { recursive: true, force: true })
-    else await rm(join(folder, 'data'), { recursive: true, force: true })
-  }
-  // Honest clients may still wait for a service that is gone.
-  process.exit(held ? 0 : 1)
-}
+await runProgram({
+  name: 'fuzz',
+  help: HELP,
+  options: {
+    minutes: { type: 'string', default: '2' },
+    seed: { type: 'string' },
+    clients: { type: 'string', default: '24' },
+    client: { type: 'string' },
+    node: { type: 'string', default: process.execPath },
+  },
+  run: ({ minutes, seed, clients, client, node }) =>
+    run({
+      minutes: numberOption('minutes', minutes, 0.05, 24 * 60),
+      seed: seedOption(seed),
+      clients: numberOption('clients', clients, 1, 500),
+      ...(client === undefined ? {} : { onlyClient: numberOption('client', client, 0, 2 ** 31) }),
+      node,
+    }),
+})

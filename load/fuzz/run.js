@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { percentilesOf } from '../bench/percentiles.js'
 import { play } from './client.js'
 import { journalFaults } from './journal.js'
 import { OverloadTally } from './overload.js'
@@ -239,9 +240,7 @@ class Run {
 
   /** @param {HonestReport} honest @returns {RunReport} */
   #report({ tookMs }) {
-    const sorted = tookMs.toSorted()
-    const at = (/** @type {number} */ share) =>
-      sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+    const { p50, p99, max } = percentilesOf([...tookMs])
     const boundMb = mb(this.#startBytes) + GATHERING_SHARE * RING_MB + MEMORY_MARGIN_MB
     const mostMb = mb(this.#mostBytes)
     if (mostMb > boundMb) this.#add(`${mostMb} MB of memory, where ${boundMb} MB is the bound`, null)
@@ -251,7 +250,7 @@ class Run {
       kinds: this.#kinds,
       heard: this.#heard,
       reasons: this.#reasons,
-      honest: { requests: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), mostMs: at(1) },
+      honest: { requests: tookMs.length, p50Ms: p50 ?? 0, p99Ms: p99 ?? 0, mostMs: max ?? 0 },
       memory: { atStartMb: mb(this.#startBytes), mostMb, boundMb },
       received: this.#received,
     }

@@ -14,7 +14,7 @@ const INTERRUPTED = 130
  * Ends the process: with 1 where `run` gave false or failed, and with 130 after a signal, which ends every process at once;
  * whatever the run still waits for is left.
  * @template {NonNullable<import('node:util').ParseArgsConfig['options']>} O
- * @param {{ name: string, help: string, options: O, run: (values: ReturnType<typeof parseArgs<{ options: O }>>['values']) => Promise<boolean> | boolean,
+ * @param {{ name: string, help: string, options: O, run: (values: ReturnType<typeof parseArgs<{ options: O }>>['values'], words: string[]) => Promise<boolean> | boolean,
  *   onSignal?: () => void }} program
  */
 export async function runProgram({ name, help, options, run, onSignal = () => {} }) {
@@ -28,11 +28,13 @@ export async function runProgram({ name, help, options, run, onSignal = () => {}
   }
   try {
     const isHelp = /** @type {const} */ ({ type: 'boolean', short: 'h', default: false })
-    const { values } = parseArgs({ options: { ...options, help: isHelp } })
+    // Words that are no options are taken only by a `run` that wants them.
+    const all = { options: { ...options, help: isHelp }, allowPositionals: run.length > 1 }
+    const { values, positionals } = parseArgs(all)
     if ('help' in values && values.help === true) console.log(help)
     else {
       if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')
-      if (!(await run(values))) process.exitCode = 1
+      if (!(await run(values, positionals))) process.exitCode = 1
     }
   } catch (error) {
     process.exitCode = 1

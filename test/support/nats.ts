@@ -5,8 +5,7 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'vitest'
-import { freePort } from './processes.js'
-import { NATS_SERVER, type Store as NatsServer, startNats as start } from './stores.js'
+import { NATS_SERVER, type Store as NatsServer, startNats as start, startNatsServers } from './stores.js'
 
 export { NATS_SERVER, type NatsServer }
 
@@ -30,15 +29,5 @@ export function startNats(extra: readonly string[] = [], program = NATS_SERVER):
 
 /** Servers that know each other, each with JetStream: a stream may have so many replicas. */
 export async function startNatsCluster(size: number, natsProgram?: string): Promise<readonly ClusteredNatsServer[]> {
-  const ports = await Promise.all(Array.from({ length: size }, () => freePort()))
-  const routes = ports.map((port) => `nats://127.0.0.1:${port}`).join(',')
-  return await Promise.all(
-    ports.map(async (port, index) => {
-      const serverName = `server-${index}`
-      const names = ['--server_name', serverName, '--cluster_name', 'sluice']
-      const cluster = ['--cluster', `nats://127.0.0.1:${port}`, '--routes', routes]
-      const server = await startNats([...names, ...cluster], natsProgram)
-      return Object.assign(Object.create(server) as NatsServer, { serverName })
-    }),
-  )
+  return (await startNatsServers(size, natsProgram === undefined ? {} : { program: natsProgram })).servers
 }

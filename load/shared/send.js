@@ -5,9 +5,9 @@ import { Agent, request } from 'node:http'
 
 /**
  * @typedef {{ kind: 'answer', status: number, code: string, events: number, deduplicated: boolean, batchId: string,
- *   retryAfterSeconds: number } | { kind: 'error', code: string } | { kind: 'timeout' }} Result
+ *   retryAfterSeconds: number, text: string } | { kind: 'error', code: string } | { kind: 'timeout' }} Result
  */
-/** @typedef {{ port: number, body: Buffer, key: string | null, timeoutMs: number }} Try */
+/** @typedef {{ port: number, body: Buffer, key: string | null, timeoutMs: number, encoding?: string | null }} Try */
 
 /** Shorter than the service's own, so that a request seldom meets a connection that is just being closed. */
 const IDLE_TIMEOUT_MS = 4000
@@ -21,10 +21,11 @@ export class Connections {
   #agents = new Map()
 
   /** @param {Try} options @returns {Promise<Result>} */
-  send({ port, body, key, timeoutMs }) {
+  send({ port, body, key, timeoutMs, encoding = null }) {
     /** @type {Record<string, string | number>} */
     const headers = { 'Content-Type': 'application/json', 'Content-Length': body.length }
     if (key !== null) headers['Idempotency-Key'] = key
+    if (encoding !== null) headers['Content-Encoding'] = encoding
     return new Promise((resolve) => {
       const agent = this.#agent(port)
       const outgoing = request({ host: '127.0.0.1', port, method: 'POST', path: PATH, headers, agent })
@@ -81,6 +82,7 @@ function readAnswer(response, text) {
       deduplicated,
       batchId: String(response.headers['x-batch-id'] ?? ''),
       retryAfterSeconds: Number(response.headers['retry-after'] ?? 0),
+      text,
     }
   } catch {
     return { kind: 'error', code: 'half an answer' }

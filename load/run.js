@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { endAll } from '../test/support/processes.js'
-import { defaultsOf } from './k6/shared/defaults.js'
+import { defaultsOf, QUESTIONS } from './k6/shared/defaults.js'
 import { COMMON_SETTINGS, readSettings } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
 import { divideCores } from './run/cores.js'
@@ -39,8 +39,8 @@ function settingLines(settings, defaults) {
 }
 
 function list() {
-  return Object.entries(SCRIPTS)
-    .map(([name, { question }]) => `  ${name.padEnd(14)}${question}`)
+  return Object.entries(QUESTIONS)
+    .map(([name, question]) => `  ${name.padEnd(14)}${question}`)
     .join('\n')
 }
 

@@ -7,15 +7,14 @@ import exec from 'k6/execution'
 import { Counter, Rate } from 'k6/metrics'
 import { prepareBodies } from './shared/bodies.js'
 import { greedyApp, obedientApp, smallApps, windowEndSeconds } from './shared/limit-apps.js'
-import { begin, end, nodeFigures } from './shared/node.js'
+import { begin, end } from './shared/node.js'
 import { arrivals, fewVus, objectives, options as optionsOf, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
-import { count } from './shared/tables.js'
+import { count, tableOf } from './shared/tables.js'
 import { readTarget } from './shared/target.js'
 import { figure } from './shared/verdict.js'
 
-const QUESTION = 'Does an app at twice its plan get its plan, and can its client trust what it is told?'
 const MINUTE_SECONDS = 60
 /** What is left of a minute, and what is used of the next, in a short run. */
 const EDGE_SECONDS = 8
@@ -27,13 +26,7 @@ const MOST_TRIES = 60
 /** Retry-After is in whole seconds, and so is the service's Date. */
 const RETRY_SLACK_SECONDS = 1
 
-const settings = readTarget('limits', {
-  APP_KEY: 'ak_load_limits_greedy',
-  EVENTS_PER_MINUTE: 1200,
-  WINDOWS: 2,
-  OVER: '',
-  VUS: 60,
-})
+const settings = readTarget('limits')
 const eventsPerMinute = settings.whole('EVENTS_PER_MINUTE', 60, 1_000_000)
 const windows = settings.whole('WINDOWS', 0, 60)
 const isShort = windows === 0
@@ -85,11 +78,10 @@ export const options = {
       usedUp: once({ iterations: 1, exec: 'useUp', maxSeconds: 30 }),
     },
     thresholds: {
-      ...soundness(),
+      ...soundness(settings),
       // How fast it answers is another script's question.
       ...objectives({ ...settings, latencyObjectiveMs: null }),
       ...windowThresholds(),
-      ...nodeFigures(settings),
       limits_obeyed: ['rate==1'],
       limits_retry_after_wrong: ['count==0'],
       limits_remaining_wrong: ['count==0'],
@@ -226,21 +218,20 @@ export function handleSummary(data) {
   )
   const obeyedTurns = (figure(data, 'limits_obeyed', 'passes') || 0) + (figure(data, 'limits_obeyed', 'fails') || 0)
   return summarise(settings, data, {
-    question: QUESTION,
     // One that is never refused, or cut off in its wait, has not shown that it can obey.
     unmet:
       obeyedTurns < turns ? [`the obedient client was refused and sent again ${obeyedTurns} times of ${turns}`] : [],
     tables: [
-      {
-        title: `events accepted of the greedy app, by UTC minute${isShort ? ' (the end of one, the beginning of the next)' : ''}`,
-        columns: ['window', 'accepted', 'plan', 'share'],
-        rows: accepted.map((events, index) => [
-          String(index + 1),
-          count(events),
-          count(eventsPerMinute),
-          `${((100 * events) / eventsPerMinute).toFixed(2)}%`,
-        ]),
-      },
+      tableOf(
+        `events accepted of the greedy app, by UTC minute${isShort ? ' (the end of one, the beginning of the next)' : ''}`,
+        [...accepted.entries()],
+        [
+          ['window', ([index]) => String(index + 1)],
+          ['accepted', ([, events]) => count(events)],
+          ['plan', () => count(eventsPerMinute)],
+          ['share', ([, events]) => `${((100 * events) / eventsPerMinute).toFixed(2)}%`],
+        ],
+      ),
     ],
     notes: [
       `sent at ${over} times the plan, through ${settings.baseUrls.length} ${settings.baseUrls.length === 1 ? 'address' : 'addresses'}`,

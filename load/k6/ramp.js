@@ -2,88 +2,80 @@
 // Ramp: at which rate does the service break? Each step asks for GROWTH times the rate of the one before; the report names the
 // highest at which every objective held, and says whether it was the service that broke or k6 that ran out.
 
-import { maybeKey, packBodies } from './shared/bodies.js'
+import { packBodies } from './shared/bodies.js'
 import { findBreakingPoint, voidsOf } from './shared/breaking.js'
-import { begin, end, nodeFigures } from './shared/node.js'
-import { arrivals, GRACE_MS, options as makeOptions, objectives, soundness } from './shared/objectives.js'
-import { post } from './shared/send.js'
-import { layOut, readStep, stepFigures, stepScenarios, watchSteps } from './shared/steps.js'
+import { aroundRun } from './shared/node.js'
+import { arrivals, options as makeOptions, objectives, soundness } from './shared/objectives.js'
+import {
+  layOut,
+  nodeMetrics,
+  nodeScenario,
+  phaseFigures,
+  phaseScenarios,
+  readPhase,
+  watchPhases,
+} from './shared/phases.js'
+import { postNext } from './shared/send.js'
 import { summarise } from './shared/summary.js'
-import { count, milliseconds } from './shared/tables.js'
+import { count, milliseconds, tableOf } from './shared/tables.js'
 import { readTarget } from './shared/target.js'
 
-const QUESTION = 'At which rate does the service break?'
-
 const settings = readTarget('ramp')
-const warmUpMs = settings.readDurationMs('WARM_UP')
 const stepCount = settings.whole('STEPS', 1, 40)
 const growth = settings.number('GROWTH', 1.01, 10)
-const stepMs = settings.readDurationMs('STEP_DURATION')
+const durationMs = settings.readDurationMs('STEP_DURATION')
+const { rate, events } = settings
+const [warmUp, ...plans] = layOut([
+  { name: 'warm_up', rate, events, durationMs: settings.readDurationMs('WARM_UP') },
+  ...Array.from({ length: stepCount }, (_, index) => ({
+    name: `step_${String(index + 1).padStart(2, '0')}`,
+    rate: Math.max(1, Math.round(rate * growth ** index)),
+    events,
+    durationMs,
+  })),
+])
 settings.check()
 const bodies = packBodies(settings)
 
-const rates = Array.from({ length: stepCount }, (_, index) => Math.max(1, Math.round(settings.rate * growth ** index)))
-const plans = layOut(
-  rates.map((rate, index) => ({ name: `step_${String(index + 1).padStart(2, '0')}`, rate, events: settings.events })),
-  { startMs: warmUpMs + GRACE_MS, durationMs: stepMs, exec: 'ramp' },
-)
-
 export const options = makeOptions(settings, {
   scenarios: {
-    warm_up: arrivals(settings, { durationMs: warmUpMs, tags: { step: 'warm_up' }, exec: 'ramp' }),
-    ...stepScenarios(settings, plans),
+    warm_up: arrivals(settings, { durationMs: warmUp.durationMs, tags: { phase: 'warm_up' }, exec: 'ramp' }),
+    ...phaseScenarios(settings, plans, 'ramp'),
+    ...nodeScenario(settings, plans),
   },
   thresholds: {
-    ...soundness({ mayDrop: true }),
-    ...stepFigures(settings, plans),
+    ...soundness(settings, { mayDrop: true }),
+    ...phaseFigures(plans, nodeMetrics(settings)),
     // The first step is to hold: from there the ramp begins.
-    ...objectives(settings, { tag: `step:${plans[0].name}` }),
+    ...objectives(settings, plans[0].name),
     [`dropped_iterations{scenario:${plans[0].name}}`]: ['count==0'],
-    ...nodeFigures(settings),
   },
 })
 
-export const setup = () => begin(settings)
-export const teardown = (/** @type {import('./shared/node.js').Begun} */ begun) => end(settings, begun)
-export const watchNodes = () => watchSteps(settings, plans)
-
-export function ramp() {
-  post(settings, bodies.next(), { events: bodies.events, key: maybeKey(settings.keyed) })
-}
+export const { setup, teardown } = aroundRun(settings)
+export const watchNodes = () => watchPhases(settings, plans)
+export const ramp = () => postNext(settings, bodies)
 
 export function handleSummary(/** @type {import('./shared/verdict.js').RunData} */ data) {
-  const steps = plans.map((plan) => readStep(data, plan))
+  const steps = plans.map((plan) => readPhase(data, plan))
   const breaking = findBreakingPoint(steps, settings.latencyObjectiveMs)
-  const columns = [
-    'asked/s',
-    'sent/s',
-    'events/s',
-    'p50',
-    'p99',
-    'failed',
-    'dropped',
-    'node p99',
-    'node loop',
-    'node CPU',
-  ]
-  const rows = steps.map((step) => [
-    count(step.rate),
-    count(step.requestsPerSecond),
-    count(step.eventsPerSecond),
-    milliseconds(step.p50Ms),
-    milliseconds(step.p99Ms),
-    count(step.failed),
-    count(step.dropped),
-    milliseconds(step.nodeP99Ms),
-    milliseconds(step.nodeLagMs),
-    Number.isNaN(step.nodeCores) ? '–' : `${step.nodeCores.toFixed(2)} cores`,
+  const table = tableOf('by step', steps, [
+    ['asked/s', (step) => count(step.rate)],
+    ['sent/s', ({ requestsPerSecond }) => count(requestsPerSecond)],
+    ['events/s', ({ eventsPerSecond }) => count(eventsPerSecond)],
+    ['p50', ({ p50Ms }) => milliseconds(p50Ms)],
+    ['p99', ({ p99Ms }) => milliseconds(p99Ms)],
+    ['failed', ({ failed }) => count(failed)],
+    ['dropped', ({ dropped }) => count(dropped)],
+    ['node p99', ({ nodeP99Ms }) => milliseconds(nodeP99Ms)],
+    ['node loop', ({ nodeLagMs }) => milliseconds(nodeLagMs)],
+    ['node CPU', ({ nodeCores }) => (Number.isNaN(nodeCores) ? '–' : `${nodeCores.toFixed(2)} cores`)],
   ])
   return summarise(settings, data, {
-    question: QUESTION,
     mayDrop: true,
     notes: [breaking.sentence],
     voids: voidsOf(steps, breaking),
-    tables: [{ title: 'by step', columns, rows }],
+    tables: [table],
     found: { steps, breaking },
   })
 }

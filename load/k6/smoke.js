@@ -6,14 +6,13 @@ import { Counter } from 'k6/metrics'
 import { uuid } from '../payloads.js'
 import { CODES } from './shared/answers.js'
 import { prepareBodies } from './shared/bodies.js'
-import { begin, end, nodeFigures } from './shared/node.js'
+import { aroundRun } from './shared/node.js'
 import { options as makeOptions, objectives, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { readTarget } from './shared/target.js'
 import { figure } from './shared/verdict.js'
 
-const QUESTION = 'Does every kind of answer come as specified?'
 const MAX_BODY_BYTES = 524_288
 const LOCAL_EVENTS = 5
 
@@ -43,16 +42,14 @@ const codes = CODES.filter((code) => !NEVER.has(code) && (settings.isLocal || !L
 export const options = makeOptions(settings, {
   scenarios: { smoke: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '60s' } },
   thresholds: {
-    ...soundness(),
+    ...soundness(settings),
     // A first request warms the service up: its time says nothing.
     ...objectives({ ...settings, latencyObjectiveMs: null }),
-    ...nodeFigures(settings),
     ...Object.fromEntries(codes.map((code) => [`asked{code:${code}}`, ['count>0']])),
   },
 })
 
-export const setup = () => begin(settings)
-export const teardown = (/** @type {import('./shared/node.js').Begun} */ begun) => end(settings, begun)
+export const { setup, teardown } = aroundRun(settings)
 
 export default function smoke() {
   const at = bodies.at(0)
@@ -107,7 +104,6 @@ function ask(code, body, sending = {}) {
 export function handleSummary(/** @type {import('./shared/verdict.js').RunData} */ data) {
   const left = CODES.filter((code) => !codes.includes(code) && code !== 'no_answer' && code !== 'other')
   return summarise(settings, data, {
-    question: QUESTION,
     notes: [`not asked: ${left.join(', ')}${settings.isLocal ? '' : ' (they want apps that a local node has)'}`],
     found: {
       asked: Object.fromEntries(codes.map((code) => [code, figure(data, `asked{code:${code}}`, 'count') || 0])),

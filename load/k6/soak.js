@@ -5,18 +5,17 @@
 import { sleep } from 'k6'
 import exec from 'k6/execution'
 import { Counter, Gauge, Rate } from 'k6/metrics'
-import { maybeKey, packBodies } from './shared/bodies.js'
+import { packBodies } from './shared/bodies.js'
 import { hasRestarted, isTooShort, judgeGrowth } from './shared/growth.js'
 import { sumOf } from './shared/metrics-page.js'
-import { begin, end, nodeFigures, readNode } from './shared/node.js'
+import { aroundRun, readNode } from './shared/node.js'
 import { arrivals, fewVus, options as makeOptions, objectives, SHOWN, soundness } from './shared/objectives.js'
-import { post } from './shared/send.js'
+import { postNext } from './shared/send.js'
 import { summarise } from './shared/summary.js'
-import { mebibytes } from './shared/tables.js'
+import { mebibytes, tableOf } from './shared/tables.js'
 import { readTarget } from './shared/target.js'
 import { figure } from './shared/verdict.js'
 
-const QUESTION = 'Does memory stay flat, and do the objectives hold, for hours?'
 /** k6 keeps each sample as a metric of its own. */
 const MAX_SAMPLES = 120
 const MIN_SAMPLE_EVERY_MS = 100
@@ -89,15 +88,11 @@ export const options = makeOptions(settings, {
         }
       : {}),
   },
-  thresholds: { ...soundness(), ...objectives(settings), ...nodeFigures(settings), ...memoryThresholds() },
+  thresholds: { ...soundness(settings), ...objectives(settings), ...memoryThresholds() },
 })
 
-export const setup = () => begin(settings)
-export const teardown = (/** @type {import('./shared/node.js').Begun} */ begun) => end(settings, begun)
-
-export function soak() {
-  post(settings, bodies.next(), { events: bodies.events, key: maybeKey(settings.keyed) })
-}
+export const { setup, teardown } = aroundRun(settings)
+export const soak = () => postNext(settings, bodies)
 
 export function watchMemory() {
   const begunMs = exec.scenario.startTime
@@ -133,21 +128,18 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
     bytes: figure(data, 'memory_growth_bytes', 'value'),
   }
   const [first, last] = [series[0], series[series.length - 1]]
-  const rows =
-    series.length === 0
-      ? []
-      : ['resident', 'heap', 'external', 'ring'].map((part) => [
-          part,
-          mebibytes(first[part]),
-          mebibytes(last[part]),
-          mebibytes(Math.max(...series.map((sample) => sample[part]))),
-        ])
+  const parts = series.length === 0 ? [] : /** @type {const} */ (['resident', 'heap', 'external', 'ring'])
+  const table = tableOf('memory of all nodes', parts, [
+    ['part', (part) => part],
+    ['first', (part) => mebibytes(first[part])],
+    ['last', (part) => mebibytes(last[part])],
+    ['most', (part) => mebibytes(Math.max(...series.map((sample) => sample[part])))],
+  ])
   const voids = []
   if (isWatched && series.length < 3) voids.push('memory was seen less than three times: a longer run, or SAMPLE_EVERY')
   if (figure(data, 'nodes_restarted', 'count') > 0) voids.push('a node was started again: its memory began anew')
   const allowance = isTooShort(settings.durationMs) ? `, or at most ${mebibytes(limits.bytes)} in all` : ''
   return summarise(settings, data, {
-    question: QUESTION,
     voids,
     notes: isWatched
       ? [
@@ -155,7 +147,7 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
           `flat is: at most ${limits.percentPerHour}% an hour${allowance}`,
         ]
       : ['memory was not looked at: ADMIN_URL was not given'],
-    tables: [{ title: 'memory of all nodes', columns: ['part', 'first', 'last', 'most'], rows }],
+    tables: [table],
     found: { growth, samples: series },
   })
 }

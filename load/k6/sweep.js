@@ -3,84 +3,84 @@
 // the service takes for each in time, in bytes, and in CPU of the nodes.
 
 import exec from 'k6/execution'
-import { maybeKey, packBodies } from './shared/bodies.js'
-import { begin, end, nodeFigures } from './shared/node.js'
-import { arrivals, GRACE_MS, options as makeOptions, objectives, soundness } from './shared/objectives.js'
-import { post } from './shared/send.js'
-import { layOut, readStep, stepFigures, stepScenarios, watchSteps } from './shared/steps.js'
+import { packBodies } from './shared/bodies.js'
+import { aroundRun } from './shared/node.js'
+import { arrivals, options as makeOptions, objectives, soundness } from './shared/objectives.js'
+import {
+  layOut,
+  nodeMetrics,
+  nodeScenario,
+  phaseFigures,
+  phaseScenarios,
+  readPhase,
+  watchPhases,
+} from './shared/phases.js'
+import { postNext } from './shared/send.js'
 import { summarise } from './shared/summary.js'
-import { count, mebibytes, milliseconds } from './shared/tables.js'
+import { count, mebibytes, milliseconds, tableOf } from './shared/tables.js'
 import { readTarget } from './shared/target.js'
 
-const QUESTION = 'What do batches of each size cost?'
-
 const settings = readTarget('sweep')
-const warmUpMs = settings.readDurationMs('WARM_UP')
-const stepMs = settings.readDurationMs('STEP_DURATION')
+const durationMs = settings.readDurationMs('STEP_DURATION')
 const eventRate = settings.number('EVENT_RATE', 1, 10_000_000)
 const sizes = settings.list('SIZES', 1, 100)
+const stepOf = (/** @type {number} */ events) => ({
+  name: `events_${String(events).padStart(3, '0')}`,
+  rate: Math.max(1, Math.round(Math.min(settings.rate, eventRate / events))),
+  events,
+  durationMs,
+})
+const warmUpMs = settings.readDurationMs('WARM_UP')
+const [warmUp, ...plans] = layOut([
+  { ...stepOf(sizes[0]), name: 'warm_up', durationMs: warmUpMs },
+  ...sizes.map(stepOf),
+])
 settings.check()
-
-const plans = layOut(
-  sizes.map((events) => ({
-    name: `events_${String(events).padStart(3, '0')}`,
-    rate: Math.max(1, Math.round(Math.min(settings.rate, eventRate / events))),
-    events,
-  })),
-  { startMs: warmUpMs + GRACE_MS, durationMs: stepMs, exec: 'sweep' },
-)
-const packs = new Map(plans.map(({ name, events }) => [name, packBodies(settings, { events })]))
-const warmUpPack = packBodies(settings, { events: sizes[0] })
+const packs = new Map([warmUp, ...plans].map(({ name, events }) => [name, packBodies(settings, { events })]))
 
 export const options = makeOptions(settings, {
   scenarios: {
     warm_up: arrivals(settings, {
-      rate: plans[0].rate,
+      rate: warmUp.rate,
       durationMs: warmUpMs,
-      tags: { step: 'warm_up' },
+      tags: { phase: 'warm_up' },
       exec: 'sweep',
     }),
-    ...stepScenarios(settings, plans),
+    ...phaseScenarios(settings, plans, 'sweep'),
+    ...nodeScenario(settings, plans),
   },
   thresholds: {
-    ...soundness(),
-    ...stepFigures(settings, plans),
-    ...Object.assign({}, ...plans.map(({ name }) => objectives(settings, { tag: `step:${name}` }))),
-    ...nodeFigures(settings),
+    ...soundness(settings),
+    ...phaseFigures(plans, nodeMetrics(settings)),
+    ...Object.assign({}, ...plans.map(({ name }) => objectives(settings, name))),
   },
 })
 
-export const setup = () => begin(settings)
-export const teardown = (/** @type {import('./shared/node.js').Begun} */ begun) => end(settings, begun)
-export const watchNodes = () => watchSteps(settings, plans)
+export const { setup, teardown } = aroundRun(settings)
+export const watchNodes = () => watchPhases(settings, plans)
 
 export function sweep() {
-  const pack = packs.get(exec.scenario.name) ?? warmUpPack
-  post(settings, pack.next(), { events: pack.events, key: maybeKey(settings.keyed) })
+  const pack = packs.get(exec.scenario.name)
+  if (pack !== undefined) postNext(settings, pack)
 }
 
 export function handleSummary(/** @type {import('./shared/verdict.js').RunData} */ data) {
-  const steps = plans.map((plan) => readStep(data, plan))
-  const columns = ['events', 'requests/s', 'events/s', 'p50', 'p99', 'bytes/s', 'CPU a request', 'CPU an event']
+  const steps = plans.map((plan) => readPhase(data, plan))
   const cpu = (/** @type {number} */ microseconds) =>
     Number.isNaN(microseconds) ? '–' : `${microseconds.toFixed(1)} µs`
-  const rows = steps.map((step) => [
-    String(step.events),
-    count(step.requestsPerSecond),
-    count(step.eventsPerSecond),
-    milliseconds(step.p50Ms),
-    milliseconds(step.p99Ms),
-    mebibytes(step.bytesPerSecond),
-    cpu(step.cpuMicrosecondsPerRequest),
-    cpu(step.cpuMicrosecondsPerEvent),
+  const table = tableOf('by size', steps, [
+    ['events', ({ events }) => String(events)],
+    ['requests/s', ({ requestsPerSecond }) => count(requestsPerSecond)],
+    ['events/s', ({ eventsPerSecond }) => count(eventsPerSecond)],
+    ['p50', ({ p50Ms }) => milliseconds(p50Ms)],
+    ['p99', ({ p99Ms }) => milliseconds(p99Ms)],
+    ['bytes/s', ({ bytesPerSecond }) => mebibytes(bytesPerSecond)],
+    ['CPU a request', (step) => cpu(step.cpuMicrosecondsPerRequest)],
+    ['CPU an event', (step) => cpu(step.cpuMicrosecondsPerEvent)],
   ])
-  return summarise(settings, data, {
-    question: QUESTION,
-    notes:
-      settings.adminUrls.length === 0
-        ? ['CPU is not known: ADMIN_URL was not given']
-        : ['CPU is that of the nodes, all threads, over each step'],
-    tables: [{ title: 'by size', columns, rows }],
-    found: { steps },
-  })
+  const isKnown = settings.adminUrls.length > 0
+  const note = isKnown
+    ? 'CPU is that of the nodes, all threads, over each step'
+    : 'CPU is not known: ADMIN_URL was not given'
+  return summarise(settings, data, { notes: [note], tables: [table], found: { steps } })
 }

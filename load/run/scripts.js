@@ -1,5 +1,5 @@
 // @ts-check
-// The load scripts: the question of each, and what a local node is given for it beside the apps of all.
+// The load scripts: what a local node is given for it beside the apps of all.
 
 import { defaultsOf } from '../k6/shared/defaults.js'
 import { limitRecords } from '../k6/shared/limit-apps.js'
@@ -7,7 +7,6 @@ import { verifyLimits } from './verify-limits.js'
 
 /**
  * @typedef {object} Script
- * @property {string} question
  * @property {Readonly<Record<string, string>>} [settings] of its own, beside those of every script; their defaults are in defaults.js
  * @property {(settings: import('../k6/shared/settings.js').Settings) => readonly number[]} [bodySizes] the numbers of events for which it takes bodies
  *   as bytes (`packBodies`); without this EVENTS
@@ -18,13 +17,11 @@ import { verifyLimits } from './verify-limits.js'
  */
 
 export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
-  smoke: { question: 'Does every kind of answer come as specified?', bodySizes: () => [] },
+  smoke: { bodySizes: () => [] },
   steady: {
-    question: 'Do the objectives hold at this rate?',
     settings: { WARM_UP: 'sent before, and not held to the latency' },
   },
   ramp: {
-    question: 'At which rate does the service break?',
     settings: {
       STEPS: 'how many',
       GROWTH: 'the rate of a step over the one before',
@@ -32,7 +29,6 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     },
   },
   spike: {
-    question: 'Does a spike above capacity get quick 503s, and is it over when it is over?',
     settings: {
       SPIKE_RATE: 'requests a second in the spike; above what the service can carry, or the run is void',
       SPIKE_DURATION: 'how long the spike goes on',
@@ -46,7 +42,6 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     environment: { PIN: '1' },
   },
   soak: {
-    question: 'Does memory stay flat, and do the objectives hold, for hours?',
     settings: {
       SAMPLE_EVERY: 'how often the nodes are asked for their memory, at most 120 times in a run',
       GROWTH_PERCENT: 'most growth of memory in an hour',
@@ -56,7 +51,6 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     node: { SLUICE_JOURNAL_KEEP_HOURS: '1' },
   },
   sweep: {
-    question: 'What do batches of each size cost?',
     bodySizes: ({ list }) => list('SIZES', 1, 100),
     settings: {
       SIZES: 'events in a body, of each step',
@@ -65,7 +59,6 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     },
   },
   limits: {
-    question: 'Does an app at twice its plan get its plan, and can its client trust what it is told?',
     settings: {
       EVENTS_PER_MINUTE: 'of the apps that are limited',
       WINDOWS: 'whole UTC minutes; 0: the last seconds of one and the first of the next',

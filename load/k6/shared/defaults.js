@@ -1,6 +1,6 @@
 // @ts-check
-// What the settings of the load scripts are where nothing else is said: read by the scripts, by the runner that prepares
-// for them, and by its help. Pure.
+// What each load script asks, and what its settings are where nothing else is said: read by the scripts, by the runner that
+// prepares for them, and by its help. Pure.
 
 /** @typedef {Readonly<Record<string, string | number>>} Defaults */
 
@@ -42,4 +42,15 @@ const SCRIPT_DEFAULTS = /** @type {Readonly<Record<string, Defaults>>} */ ({
 /** Of one script, or without a name of all. @param {string} [script] @returns {Defaults} */
 export function defaultsOf(script = '') {
   return { ...COMMON_DEFAULTS, ...SCRIPT_DEFAULTS[script] }
+}
+
+/** What each script asks. @type {Readonly<Record<string, string>>} */
+export const QUESTIONS = {
+  smoke: 'Does every kind of answer come as specified?',
+  steady: 'Do the objectives hold at this rate?',
+  ramp: 'At which rate does the service break?',
+  spike: 'Does a spike above capacity get quick 503s, and is it over when it is over?',
+  soak: 'Does memory stay flat, and do the objectives hold, for hours?',
+  sweep: 'What do batches of each size cost?',
+  limits: 'Does an app at twice its plan get its plan, and can its client trust what it is told?',
 }

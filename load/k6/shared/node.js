@@ -3,9 +3,7 @@
 
 import http from 'k6/http'
 import { Gauge } from 'k6/metrics'
-import { CODES } from './answers.js'
 import { outcomesOf, parsePage } from './metrics-page.js'
-import { SHOWN } from './objectives.js'
 import { checkTarget } from './target.js'
 
 const TIMEOUT = '5s'
@@ -43,8 +41,7 @@ export function end(settings, { outcomes: before }) {
   for (const [code, count] of Object.entries(outcomesOf(page))) nodeOutcomes.add(count - (before[code] ?? 0), { code })
 }
 
-/** @param {Settings} settings @returns {import('./objectives.js').Thresholds} */
-export function nodeFigures({ adminUrls }) {
-  if (adminUrls.length === 0) return {}
-  return Object.fromEntries([...CODES, 'aborted'].map((code) => [`node_outcomes{code:${code}}`, [SHOWN.gauge]]))
+/** What every script exports for k6 to call before and after. @param {Settings} settings */
+export function aroundRun(settings) {
+  return { setup: () => begin(settings), teardown: (/** @type {Begun} */ begun) => end(settings, begun) }
 }

@@ -11,14 +11,9 @@ export const GRACE_MS = 3000
 /** @typedef {import('./settings.js').Settings} Settings */
 /** @typedef {Record<string, import('k6/options').Threshold[]>} Thresholds */
 
-/**
- * What the service promises, over the requests with a tag (`phase:steady`) or over all of them.
- * @param {Settings} settings @param {{ phase?: string, tag?: string }} [options] @returns {Thresholds}
- */
-export function objectives(
-  { availabilityObjective, latencyObjectiveMs },
-  { phase, tag = phase === undefined ? '' : `phase:${phase}` } = {},
-) {
+/** What the service promises, over the requests of a phase or over all of them. @param {Settings} settings @param {string} [phase] @returns {Thresholds} */
+export function objectives({ availabilityObjective, latencyObjectiveMs }, phase) {
+  const tag = phase === undefined ? '' : `phase:${phase}`
   return {
     [tag === '' ? 'available' : `available{${tag}}`]: [`rate>=${availabilityObjective}`],
     [durationOf(tag)]: latencyObjectiveMs === null ? [SHOWN.trend] : [`p(99)<${latencyObjectiveMs}`],
@@ -30,8 +25,12 @@ export function durationOf(tag = '') {
   return `http_req_duration{kind:event${tag === '' ? '' : `,${tag}`}}`
 }
 
-/** What makes a run worth reading, whatever it asks: answers as specified, at the rate that was asked for. @param {{ mayDrop?: boolean }} [options] @returns {Thresholds} */
-export function soundness({ mayDrop = false } = {}) {
+/**
+ * What makes a run worth reading, whatever it asks: answers as specified, at the rate that was asked for; and the outcomes, also as the
+ * nodes counted them. @param {Settings} settings @param {{ mayDrop?: boolean }} [options] @returns {Thresholds}
+ */
+export function soundness({ adminUrls }, { mayDrop = false } = {}) {
+  const ofNodes = adminUrls.length === 0 ? [] : [...CODES, 'aborted']
   return {
     checks: ['rate==1'],
     unexpected_answers: ['count==0'],
@@ -40,6 +39,7 @@ export function soundness({ mayDrop = false } = {}) {
     [durationOf()]: [SHOWN.trend],
     events_accepted: [SHOWN.counter],
     ...Object.fromEntries(CODES.map((code) => [`outcomes{code:${code}}`, [SHOWN.counter]])),
+    ...Object.fromEntries(ofNodes.map((code) => [`node_outcomes{code:${code}}`, [SHOWN.gauge]])),
   }
 }
 

@@ -5,6 +5,7 @@ import { check } from 'k6'
 import http from 'k6/http'
 import { Counter, Rate } from 'k6/metrics'
 import { codeOf, faultsOf, header, parseBody } from './answers.js'
+import { maybeKey, packBodies } from './bodies.js'
 import { eventsUrl } from './target.js'
 
 /** Longer than the 2 s that a batch may wait for its queue. */
@@ -79,6 +80,11 @@ export function post(settings, body, sending = {}) {
     /** The service's own clock, in whole seconds. */
     serverSeconds: (Date.parse(header(response, 'Date')) || Date.now()) / 1000,
   }
+}
+
+/** The next of the bodies, under a key of its own for the share that has one. @param {import('./settings.js').Settings} settings @param {ReturnType<typeof packBodies>} bodies */
+export function postNext(settings, { next, events }) {
+  post(settings, next(), { events, key: maybeKey(settings.keyed) })
 }
 
 /** @param {import('k6/http').RefinedResponse<'text'>} response @param {import('./answers.js').Body | null} body @param {Sending} sending */

@@ -2,6 +2,7 @@
 // Closes a run of k6: plain k6 prints a small table; for `npm run load` the whole goes into a file, since that is what has the
 // last word (load/run/verify.js). Pure.
 
+import { QUESTIONS } from './defaults.js'
 import { durationOf } from './objectives.js'
 import { count, milliseconds, outcomesTable, textTable } from './tables.js'
 import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdict.js'
@@ -9,7 +10,6 @@ import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdi
 /** @typedef {import('./tables.js').Table} Table */
 /**
  * @typedef {object} Findings
- * @property {string} question
  * @property {boolean} [mayDrop] the script itself judges iterations that were dropped
  * @property {readonly Table[]} [tables]
  * @property {readonly string[]} [notes] sentences: what was found, what was not asked
@@ -35,13 +35,13 @@ export function summarise(settings, data, findings) {
 
 /** @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings */
 function reportOf(settings, data, findings) {
-  const { question, tables = [], notes = [], found = {} } = findings
+  const { tables = [], notes = [], found = {} } = findings
   const { voids = [], failures = [], unmet = [] } = findings
   const nodeAgrees = isNodeOfOneMind(data, settings)
   const more = nodeAgrees === false ? ['the node counted other outcomes than were seen here'] : []
   return {
     script: settings.script,
-    question,
+    question: QUESTIONS[settings.script],
     ...judge(data, { mayDrop: findings.mayDrop === true, voids, unmet, failures: [...failures, ...more] }),
     endedAt: new Date().toISOString(),
     seconds: (data.state?.testRunDurationMs ?? 0) / 1000,

@@ -3,6 +3,15 @@
 
 /** @typedef {{ title: string, columns: readonly string[], rows: readonly (readonly string[])[] }} Table */
 
+/**
+ * A row for each result. @template R @param {string} title @param {readonly R[]} results
+ * @param {readonly (readonly [head: string, cell: (result: R) => string])[]} columns @returns {Table}
+ */
+export function tableOf(title, results, columns) {
+  const rows = results.map((result) => columns.map(([, cell]) => cell(result)))
+  return { title, columns: columns.map(([head]) => head), rows }
+}
+
 /** @param {{ outcomes: readonly { code: string, sent: number, node: number }[], nodeAgrees: boolean | null }} report @returns {Table} */
 export function outcomesTable({ outcomes, nodeAgrees }) {
   const isAsked = outcomes.some(({ node }) => Number.isFinite(node))

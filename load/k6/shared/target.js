@@ -11,13 +11,8 @@ const CHECK_TIMEOUT = '5s'
 
 /** @typedef {import('./settings.js').Settings} Settings */
 
-/**
- * Call `settings.check()` once the script has read settings of its own, so that every mistake is said at once.
- * @param {string} script @param {import('./settings.js').Defaults} [defaults]
- */
-export function readTarget(script, defaults) {
-  return readSettings(__ENV, { script, ...(defaults === undefined ? {} : { defaults }) })
-}
+/** Call `settings.check()` once the script has read settings of its own, so that every mistake is said at once. @param {string} script */
+export const readTarget = (script) => readSettings(__ENV, { script })
 
 /** The address for this virtual user: each keeps to one node, as a client behind a balancer of connections does. @param {Settings} settings */
 export function eventsUrl({ baseUrls }) {

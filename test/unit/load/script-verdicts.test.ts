@@ -71,10 +71,10 @@ const OVERLOADED = {
 }
 const [FIRST_DROPS, SECOND_DROPS] = [1, 2].map((step) => `dropped_iterations{scenario:step_0${step}}`)
 const SLOW = {
-  'http_req_duration{kind:event,step:step_01}': { 'p(99)': 80 },
-  'node_cores{step:step_01}': { value: 0.1 },
+  'http_req_duration{kind:event,phase:step_01}': { 'p(99)': 80 },
+  'node_cores{phase:step_01}': { value: 0.1 },
 }
-const IDLE = { 'node_cores{step:step_02}': { value: 0.1 } }
+const IDLE = { 'node_cores{phase:step_02}': { value: 0.1 } }
 
 it.each<[script: string, verdict: string, reason: string, changes: Record<string, Values>]>([
   ['smoke', 'HELD', '', {}],
@@ -90,11 +90,11 @@ it.each<[script: string, verdict: string, reason: string, changes: Record<string
   ['steady', 'FAILED', 'nothing to judge', { checks: HALF, 'available{phase:steady}': NONE }],
   ['steady', 'FAILED', 'the node counted other', { 'outcomes{code:accepted}': { count: 3 } }],
   ['ramp', 'HELD', 'it did not break: it held 40', {}],
-  ['ramp', 'HELD', '10 requests/s held; the service broke at 40', { 'available{step:step_02}': HALF }],
+  ['ramp', 'HELD', '10 requests/s held; the service broke at 40', { 'available{phase:step_02}': HALF }],
   ['ramp', 'HELD', 'at 40 k6 or the machine ran out', { [SECOND_DROPS]: { count: 5 }, ...IDLE }],
   ['ramp', 'VOID', 'at the first step', { [FIRST_DROPS]: { count: 1 }, dropped_iterations: { count: 1 } }],
   ['ramp', 'VOID', 'no step held; at 10 k6 or the machine ran out', SLOW],
-  ['ramp', 'FAILED', 'available{step:step_01}', { 'available{step:step_01}': HALF }],
+  ['ramp', 'FAILED', 'available{phase:step_01}', { 'available{phase:step_01}': HALF }],
   ['spike', 'HELD', '95% of the best rate', OVERLOADED],
   ['spike', 'VOID', 'the spike met no 503', {}],
   ['spike', 'FAILED', 'less than 90% of the best rate', { ...OVERLOADED, [TAKEN]: { count: 890 } }],
@@ -105,7 +105,7 @@ it.each<[script: string, verdict: string, reason: string, changes: Record<string
   ['soak', 'VOID', 'a node was started again', { nodes_restarted: { count: 1 } }],
   ['soak', 'VOID', 'less than three times', { 'memory{part:at,sample:2}': { value: 0 } }],
   ['sweep', 'HELD', '', {}],
-  ['sweep', 'FAILED', 'available{step:events_005}', { 'available{step:events_005}': HALF }],
+  ['sweep', 'FAILED', 'available{phase:events_005}', { 'available{phase:events_005}': HALF }],
   ['limits', 'HELD', '', {}],
   ['limits', 'FAILED', 'count<=300', { 'limits_window_events{window:1}': { count: 301 } }],
   ['limits', 'FAILED', 'count>=297', { 'limits_window_events{window:0}': { count: 296 } }],

@@ -12,6 +12,7 @@ import { connect } from '@nats-io/transport-node'
 import { parse } from 'yaml'
 import { startProgram } from '../../test/support/processes.js'
 import { startNats, startNatsServers, startRedis } from '../../test/support/stores.js'
+import { uniformBody } from '../payloads.js'
 import { ROOT } from '../shared/node-flags.js'
 import { runProgram, temporaryFolder } from '../shared/program.js'
 import { endlessApp, startService } from '../shared/service.js'
@@ -82,10 +83,7 @@ function startAlone() {
 
 /** @param {number} port */
 async function send(port) {
-  const context = { os: 'ios' }
-  const id = 'd'.repeat(32)
-  const event = { type: 'track', name: 'n', hashed_daily_id: id, hashed_monthly_id: id, session_id: id, context }
-  const body = JSON.stringify({ app_key: 'ak_one', events: [{ ...event, timestamp: new Date().toISOString() }] })
+  const body = uniformBody({ rng: Math.random, appKey: 'ak_one', events: 1, nowMs: Date.now() })
   const headers = { 'Content-Type': 'application/json' }
   const { status } = await fetch(`http://127.0.0.1:${port}/api/v1/events`, { method: 'POST', headers, body })
   if (status !== 202) throw new Error(`an event was answered ${status}`)

@@ -5,19 +5,10 @@
 import { isUtf8 } from 'node:buffer'
 import { createRng, MAKERS } from '../payloads.js'
 import { SEED } from './cases.js'
+import { placed } from './scanning.js'
 import { compileSchema } from './schema.js'
 
-/** The built service's own. Its path is not known to the type checker, which runs before any build. */
-const built = new URL('../../dist/decode/decoder.js', import.meta.url).href
-/** @type {typeof import('../../src/decode/decoder.ts')} */
-const { createDecoder } = await import(built)
-/** @type {typeof import('../../src/ring/memory.ts')} */
-const { createMemory } = await import(new URL('../../dist/ring/memory.js', import.meta.url).href)
-
 const ROUNDS = 9
-/** The decoder writes a few bytes after the body, and the next must not begin there. */
-const GAP_BYTES = 64
-const WORDS = 64
 
 const roundMs = Number(process.argv[2])
 const nowMs = Date.now()
@@ -30,8 +21,11 @@ console.log(JSON.stringify(rows))
 /** @param {number} events @param {typeof MAKERS[string]} make */
 function compare(events, make) {
   const rng = createRng(SEED)
-  const bodies = Array.from({ length: 200 }, () => Buffer.from(make({ rng, appKey: 'ak_bench', events, nowMs })))
-  const own = ownWay(bodies)
+  const texts = Array.from({ length: 200 }, () => make({ rng, appKey: 'ak_bench', events, nowMs }))
+  const bodies = texts.map((text) => Buffer.from(text))
+  const { places, scanner } = placed([texts], nowMs)
+  const scan = scanner()
+  const own = (/** @type {number} */ index) => scan(places[0][index])
   const usual = usualWay(bodies)
   const turns = []
   // The first round of each warms it up.
@@ -41,26 +35,6 @@ function compare(events, make) {
   }
   const bytes = bodies.reduce((sum, body) => sum + body.length, 0) / bodies.length
   return { bytes, turns }
-}
-
-/** @param {Buffer[]} bodies */
-function ownWay(bodies) {
-  const size = bodies.reduce((sum, body) => sum + body.length + GAP_BYTES, 0)
-  const memory = createMemory(size)
-  const bytes = new Uint8Array(memory.buffer)
-  const decoder = createDecoder('scanner', memory)
-  const words = new Int32Array(WORDS)
-  let next = 0
-  const starts = bodies.map((body) => {
-    const start = next
-    bytes.set(body, start)
-    next += body.length + GAP_BYTES
-    return start
-  })
-  return (/** @type {number} */ index) => {
-    const verdict = decoder.scan(starts[index], starts[index] + bodies[index].length, nowMs, words, 0)
-    if (verdict === 'not sure' || verdict?.kind === 'refused') throw new Error('the scanner did not take a body')
-  }
 }
 
 /** @param {Buffer[]} bodies */

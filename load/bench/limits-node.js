@@ -4,12 +4,17 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { importBuilt } from '../shared/built.js'
+import { percentilesOf } from './percentiles.js'
 
-// The built service, which need not be there when this file is checked.
-const inBuilt = (/** @type {string} */ name) => new URL(`../../dist/${name}`, import.meta.url).href
-const { openRedis, untilUp } = await import(inBuilt('redis/connection.js'))
-const { systemTimers } = await import(inBuilt('lib/timers.js'))
-const { SharedAdmission } = await import(inBuilt('limits/shared/shared-admission.js'))
+/** @type {typeof import('../../src/apps/app-record.ts')} */
+const { appOf } = await importBuilt('apps/app-record.js')
+/** @type {typeof import('../../src/redis/connection.ts')} */
+const { openRedis, untilUp } = await importBuilt('redis/connection.js')
+/** @type {typeof import('../../src/lib/timers.ts')} */
+const { systemTimers } = await importBuilt('lib/timers.js')
+/** @type {typeof import('../../src/limits/shared/shared-admission.ts')} */
+const { SharedAdmission } = await importBuilt('limits/shared/shared-admission.js')
 
 const [, , url, appsText, rateText, secondsText] = process.argv
 const [apps, perSecond, seconds] = [appsText, rateText, secondsText].map(Number)
@@ -19,7 +24,7 @@ const STEP_MS = 1
 let outages = 0
 const link = openRedis({ redis: url, onNotice: () => {} })
 await untilUp(link, 5000)
-link.onChange((/** @type {boolean} */ isUp) => {
+link.onChange((isUp) => {
   if (!isUp) outages++
 })
 const calls = { answered: 0, slow: 0, failed: 0, without: 0 }
@@ -31,22 +36,13 @@ const admission = new SharedAdmission({
   seed: 1,
   timers: systemTimers,
   calls,
-  onFault: (/** @type {unknown} */ error) => {
+  onNotice: () => {},
+  onFault: (error) => {
     throw error
   },
 })
-const records = Array.from({ length: apps }, (_, at) => ({
-  appKey: `ak_${at}`,
-  appId: `app${at}`,
-  name: null,
-  plan: /** @type {const} */ ('100k'),
-  subscription: /** @type {const} */ ('active'),
-  trialEndsAtMs: null,
-  billingAnchorMs: null,
-  eventsPerMinute: 500,
-  eventsPerDay: null,
-  eventsPerMonth: 110_000,
-}))
+const settled = /** @type {const} */ ({ plan: '100k', subscription: 'active', events_per_minute: 500 })
+const records = Array.from({ length: apps }, (_, at) => appOf({ app_key: `ak_${at}`, app_id: `app${at}`, ...settled }))
 
 /** @type {number[]} */
 let waitedMs = []
@@ -55,7 +51,7 @@ let failed = 0
 
 /** From the moment at which it was due. @param {number} dueMs */
 async function take(dueMs) {
-  const admitted = await admission.admit(records[Math.floor(Math.random() * apps)], 1, null)
+  const admitted = await admission.admit(records[Math.floor(Math.random() * apps)], 1, null, null)
   waitedMs.push(performance.now() - dueMs)
   if (admitted.kind === 'over limit') refused++
   if (admitted.kind === 'overloaded') failed++
@@ -78,18 +74,17 @@ waitedMs = []
 outages = 0
 const callsBefore = { ...calls }
 await load(seconds)
-const sorted = waitedMs.toSorted((one, other) => one - other)
-const at = (/** @type {number} */ share) => sorted[Math.floor((sorted.length - 1) * share)]
+const { p50: p50Ms, p99: p99Ms, max: maxMs } = percentilesOf(waitedMs)
 process.stdout.write(
   `${JSON.stringify({
-    takes: sorted.length,
+    takes: waitedMs.length,
     refused,
     failed,
     outages,
     calls: calls.answered + calls.slow + calls.failed - callsBefore.answered - callsBefore.slow - callsBefore.failed,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
-    maxMs: at(1),
+    p50Ms,
+    p99Ms,
+    maxMs,
   })}\n`,
 )
 process.exit(0)

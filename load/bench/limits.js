@@ -1,15 +1,15 @@
 // @ts-check
 // The shared limits by themselves: many apps on two nodes, each take a call to Redis or a part of one.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { cameTrue } from '../shared/until.js'
 import { LOAD_CORE, SERVER_CORE, start } from './processes.js'
 import { ensurePrograms, startRedis } from './programs.js'
 import { number, table } from './report.js'
 
 const NODE = fileURLToPath(new URL('limits-node.js', import.meta.url))
 const NODES = 2
-const WARM_POLL_MS = 20
+const WARM_MS = 60_000
 const CASES = [
   { apps: 1000, perSecond: 10_000 },
   { apps: 4000, perSecond: 10_000 },
@@ -55,7 +55,7 @@ async function measure({ apps, perSecond }, seconds) {
       const args = [redis.url, apps, perSecond / NODES, seconds].map(String)
       return start(at === 0 ? SERVER_CORE : LOAD_CORE, [process.execPath, NODE, ...args])
     })
-    while (!nodes.every(({ output, exit }) => output() !== '' || exit() !== null)) await sleep(WARM_POLL_MS)
+    await cameTrue(() => nodes.every(({ output, exit }) => output() !== '' || exit() !== null), WARM_MS)
     const before = redis.cpuSeconds()
     await Promise.all(nodes.map(({ exited }) => exited))
     const redisSeconds = redis.cpuSeconds() - before

@@ -3,15 +3,13 @@
 
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import { metricsOf } from '../../test/support/processes.js'
 import { startNatsServers, startRedis as startRedisServer } from '../../test/support/stores.js'
 import { temporaryFolder } from '../shared/program.js'
 import { cpuSeconds, LOAD_CORE, on } from './processes.js'
 import { startService } from './servers.js'
-
-const REDIS_REPLY_TIMEOUT_MS = 5000
 
 /** Finds the programs, or installs them where that is one command away. @param {string[]} names */
 export function ensurePrograms(names) {
@@ -43,11 +41,18 @@ function isPresent(program) {
 /** Keeps an append-only file, synced every second. */
 export async function startRedis() {
   const redis = await startRedisServer(['--appendfsync', 'everysec'], { before: on(LOAD_CORE) })
-  return Object.assign(redis, {
+  // One connection throughout, and each look at Redis is one command.
+  const client = new Redis(redis.url, { enableReadyCheck: false })
+  return {
+    url: redis.url,
     cpuSeconds: () => cpuSeconds(redis.pid),
-    counts: () => redisCounts(redis.port),
-    usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await askRedis(redis.port, 'INFO memory'))?.[1]),
-  })
+    counts: async () => countsIn(await client.info('everything')),
+    usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await client.info('memory'))?.[1]),
+    stop: async () => {
+      client.disconnect()
+      await redis.stop()
+    },
+  }
 }
 
 /** Versions before 2.10 refuse the setting. */
@@ -122,32 +127,11 @@ export async function startCluster({ syncsAlways, replicas = 1, ...options } = {
 
 /**
  * What Redis has done so far. `calls`: scripts that it was asked to run; `commands`: all of its work, scripts and the
- * commands in them. Asking counts as one command.
- * @param {number} port @returns {Promise<{ calls: number, commands: number }>}
+ * commands in them. @param {string} text
  */
-async function redisCounts(port) {
-  const text = await askRedis(port, 'INFO everything')
-  const calls = ['evalsha', 'eval'].map((name) =>
+function countsIn(text) {
+  const [one, other] = ['evalsha', 'eval'].map((name) =>
     Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, 'm').exec(text)?.[1] ?? 0),
   )
-  const commands = Number(/^total_commands_processed:(\d+)/m.exec(text)?.[1])
-  return { calls: calls[0] + calls[1], commands }
-}
-
-/** Sends one command and gives its text. @param {number} port @param {string} command @returns {Promise<string>} */
-function askRedis(port, command) {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(`${command}\r\n`))
-    socket.setTimeout(REDIS_REPLY_TIMEOUT_MS, () => socket.destroy(new Error(`Redis did not answer ${command}`)))
-    socket.once('error', reject)
-    let reply = Buffer.alloc(0)
-    socket.on('data', (chunk) => {
-      reply = Buffer.concat([reply, chunk])
-      // `$<bytes>`, a line's end, the text, a line's end.
-      const head = /^\$(\d+)\r\n/.exec(reply.toString('latin1', 0, 32))
-      if (head === null || reply.length < head[0].length + Number(head[1])) return
-      socket.destroy()
-      resolve(reply.toString('utf8', head[0].length))
-    })
-  })
+  return { calls: one + other, commands: Number(/^total_commands_processed:(\d+)/m.exec(text)?.[1]) }
 }

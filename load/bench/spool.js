@@ -9,6 +9,7 @@ import { connect } from '@nats-io/transport-node'
 import { metricsOf } from '../../test/support/processes.js'
 import { uuid } from '../payloads.js'
 import { temporaryFolder } from '../shared/program.js'
+import { cameTrue } from '../shared/until.js'
 import { casesOf, SEED } from './cases.js'
 import { runPaced } from './pacing.js'
 import { ensurePrograms, startCluster } from './programs.js'
@@ -130,11 +131,8 @@ async function roundOf(load, bodies, { journal, node, isFirst }) {
 
 /** @param {import('./servers.js').Server} node @param {string} name @param {number} value */
 async function until(node, name, value) {
-  const deadlineMs = Date.now() + DRAIN_MS
-  while ((await metricsOf(node)).get(name) !== value) {
-    if (Date.now() > deadlineMs) throw new Error(`${name} has not become ${value}`)
-    await sleep(POLL_MS)
-  }
+  const isSo = async () => (await metricsOf(node)).get(name) === value
+  if (!(await cameTrue(isSo, DRAIN_MS, POLL_MS))) throw new Error(`${name} has not become ${value}`)
 }
 
 /** @param {import('./servers.js').Server} node */
@@ -145,13 +143,10 @@ async function spooledBy(node) {
 /** Gives what it then holds. @param {import('./servers.js').Server} node */
 async function untilItDrains(node) {
   const all = await spooledBy(node)
-  const deadlineMs = Date.now() + DRAIN_MS
-  while (Date.now() < deadlineMs) {
-    const left = await spooledBy(node)
-    if (left < all) return left
-    await sleep(POLL_MS)
-  }
-  throw new Error('nothing is sent from the spool')
+  let left = all
+  const isDraining = async () => (left = await spooledBy(node)) < all
+  if (!(await cameTrue(isDraining, DRAIN_MS, POLL_MS))) throw new Error('nothing is sent from the spool')
+  return left
 }
 
 /** Of the rest. @param {import('./servers.js').Server} node */

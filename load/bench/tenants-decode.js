@@ -5,15 +5,9 @@
 import { createRng, MAKERS } from '../payloads.js'
 import { SEED } from './cases.js'
 import { NEIGHBOURS, neighbourBodies, undisturbedMean } from './neighbours.js'
-
-/** @type {typeof import('../../src/decode/decoder.ts')} */
-const { createDecoder } = await import(new URL('../../dist/decode/decoder.js', import.meta.url).href)
-/** @type {typeof import('../../src/ring/memory.ts')} */
-const { createMemory } = await import(new URL('../../dist/ring/memory.js', import.meta.url).href)
+import { placed } from './scanning.js'
 
 const BODIES = 64
-const GAP_BYTES = 64
-const words = new Int32Array(64)
 const [rounds, turns] = process.argv.slice(2).map(Number)
 const nowMs = Date.now()
 const rows = []
@@ -30,25 +24,12 @@ function measure(body, events) {
     name,
     bodies: neighbourBodies({ name, like: body, count: BODIES, rng, nowMs }),
   }))
-  const memory = createMemory(
-    [own, ...sent.map(({ bodies }) => bodies)].flat().join('').length + 6 * BODIES * GAP_BYTES,
+  const { places: lists, scanner } = placed([own, ...sent.map(({ bodies }) => bodies)], nowMs)
+  const [ownPlaces, ...others] = lists
+  const named = [{ name: 'alone', places: ownPlaces.slice(0, 0) }].concat(
+    sent.map(({ name }, at) => ({ name, places: others[at] })),
   )
-  const bytes = Buffer.from(memory.buffer)
-  let end = 0
-  const place = (/** @type {string} */ text) => {
-    const start = end
-    end += bytes.write(text, start) + GAP_BYTES
-    return [start, end - GAP_BYTES]
-  }
-  const ownPlaces = own.map(place)
-  const scanner = () => {
-    const decoder = createDecoder('scanner', memory)
-    return (/** @type {number[]} */ [start, until]) => {
-      if (decoder.scan(start, until, nowMs, words, 0) !== null) throw new Error('the scanner did not take a body')
-    }
-  }
-  const cases = [{ name: 'alone', bodies: /** @type {string[]} */ ([]) }, ...sent].flatMap(({ name, bodies }) => {
-    const places = bodies.map(place)
+  const cases = named.flatMap(({ name, places }) => {
     const scan = scanner()
     return [
       { name, scan, scanOther: scan, places, us: /** @type {number[]} */ ([]) },

@@ -2,6 +2,7 @@
 // What people who watch the console or the portal cost the service, at a fixed rate of requests.
 
 import { request } from 'node:http'
+import { importBuilt } from '../shared/built.js'
 import { casesOf } from './cases.js'
 import { runAtRate } from './pacing.js'
 import { memoryMb } from './processes.js'
@@ -10,7 +11,6 @@ import { startService } from './servers.js'
 import { byTurns, eachCase, withServers } from './turns.js'
 
 const PER_SECOND = 10_000
-const READ_KEYS = new URL('../../dist/apps/read-keys.js', import.meta.url).href
 /** Ten people: most look at figures, some at events, with filters that differ and so share nothing. */
 const OF_CONSOLE = [
   ...Array.from({ length: 4 }, () => '/api/now/stream'),
@@ -34,7 +34,7 @@ export async function watchers(options) {
   const rounds = options.quick ? 2 : 6
   const seconds = options.quick ? 3 : 6
   /** @type {{ freshReadKey: () => string, secretsOf: (key: string) => object }} */
-  const { freshReadKey, secretsOf } = await import(READ_KEYS)
+  const { freshReadKey, secretsOf } = await importBuilt('apps/read-keys.js')
   const keys = OF_PORTAL.map(() => freshReadKey())
   const readKeys = keys.map((key) => ({ name: 'bench', ...secretsOf(key) }))
   const starts = { service: () => startService({ readKeys, env: { SLUICE_PORTAL_PORT: '0' } }) }

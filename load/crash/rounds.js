@@ -11,6 +11,7 @@ import { bodyOf, Load } from '../faults/load.js'
 import { untilReady } from '../faults/watch.js'
 import { largeBody, uniformBody, variedBody } from '../payloads.js'
 import { Connections } from '../shared/send.js'
+import { cameTrue } from '../shared/until.js'
 
 /** A node is killed at any moment from when all were ready on. */
 const LONGEST_LIFE_MS = 1500
@@ -24,7 +25,6 @@ const MAX_UNDER_WAY = 500
 const LONGEST_REPLAY_PAUSE_MS = 5000
 /** At the end every batch with a key must be accepted within this time, restarts of the stores included. */
 const SETTLE_MS = 60_000
-const POLL_MS = 20
 /** Events of the bodies that are sent in turn: a few are large, 5 to 490 KB, and most are not. */
 const UNIFORM = [1, 1, 2, 3, 10, 100]
 const VARIED = [1, 2, 5, 20, 60]
@@ -68,8 +68,7 @@ export async function runRounds(ground, { rounds, rng, violations, done }) {
     load.start()
     for (let round = 0; round < rounds; round++) await killOnce(ground, rng)
     load.stop()
-    const deadlineMs = Date.now() + SETTLE_MS
-    while (load.underWay > 0 && Date.now() < deadlineMs) await sleep(POLL_MS)
+    await cameTrue(() => load.underWay === 0, SETTLE_MS)
   } finally {
     load.stop()
     connections.stop()

@@ -2,9 +2,9 @@
 // The end of a run of faults: reads the stream, the counters and the logs, and holds them against what was sent.
 
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { readMetrics } from '../../test/support/metrics.js'
+import { cameTrue } from '../shared/until.js'
 import { checkWindows, counterFault, eventsCharged, StreamCheck } from './checks.js'
 import { isRedisFault } from './faults.js'
 import { lastFailure } from './report.js'
@@ -112,11 +112,13 @@ async function checkCounters({ ground, charges, when, startedAtMs, violations })
     return found.filter((fault) => fault !== null)
   }
   const beganMs = Date.now()
-  let found = await faults()
-  while (found.length > 0 && Date.now() - beganMs < AUDIT_MS) {
-    await sleep(POLL_MS)
+  /** @type {string[]} */
+  let found = []
+  const areRight = async () => {
     found = await faults()
+    return found.length === 0
   }
+  await cameTrue(areRight, AUDIT_MS, POLL_MS)
   for (const fault of found) violations.add(`counter ${when}`, fault)
   return Date.now() - beganMs
 }

@@ -9,6 +9,7 @@ import { createRng } from '../payloads.js'
 import { buildCommit } from '../shared/other-commit.js'
 import { numberOption, runProgram, seedOption, temporaryFolder } from '../shared/program.js'
 import { Connections } from '../shared/send.js'
+import { cameTrue } from '../shared/until.js'
 import { Violations } from './checks.js'
 import { CHANGE, episodes, FAULTS, happen } from './faults.js'
 import { planApps, prepareGround } from './ground.js'
@@ -114,9 +115,8 @@ async function runFaults(options, folder, beside) {
           violations,
         )
   load.stop()
-  const deadlineMs = Date.now() + RETRIES_END_MS
-  while (load.underWay > 0 && Date.now() < deadlineMs) await sleep(100)
-  if (load.underWay > 0) violations.add('clients that never ended', String(load.underWay))
+  const isOver = () => load.underWay === 0
+  if (!(await cameTrue(isOver, RETRIES_END_MS))) violations.add('clients that never ended', String(load.underWay))
   connections.stop()
   await watch.stop()
   await writeHistories(load.batches, join(folder, 'histories.ndjson'))

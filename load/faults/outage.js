@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readMetrics } from '../../test/support/metrics.js'
 import { createRng } from '../payloads.js'
+import { cameTrue } from '../shared/until.js'
 import { happen, OUTAGE } from './faults.js'
 import { ask, untilReady } from './watch.js'
 
@@ -42,7 +43,7 @@ export async function makeOutage({ seed, outageMs, everyMs, killCount, folder },
   const log = []
   const tell = (/** @type {string} */ text) => void process.stderr.write(`${text}\n`)
   const isKept = () => nodes.every(({ name }) => existsSync(join(folder, name, 'spool', 'apps.ndjson')))
-  await until(isKept, KEPT_MS, 'the nodes keep no app records')
+  if (!(await cameTrue(isKept, KEPT_MS, POLL_MS))) throw new Error('the nodes keep no app records')
   load.phase = 'before'
   await sleep(CALM_MS)
 
@@ -77,9 +78,7 @@ export async function makeOutage({ seed, outageMs, everyMs, killCount, folder },
   async function killNodes(isOver) {
     for (;;) {
       const pauseMs = everyMs * (0.5 + rng())
-      const untilMs = Date.now() + pauseMs
-      while (Date.now() < untilMs && !isOver()) await sleep(POLL_MS)
-      if (isOver()) return
+      if (await cameTrue(isOver, pauseMs, POLL_MS)) return
       if (log.length >= killCount) continue
       const atMs = Date.now()
       const holdMs = GONE_MS[0] * (GONE_MS[1] / GONE_MS[0]) ** rng()
@@ -104,11 +103,8 @@ export async function makeOutage({ seed, outageMs, everyMs, killCount, folder },
   /** How long it took until all was sent. */
   async function drain() {
     const mostMs = Math.max(LEAST_DRAIN_MS, outageMs * DRAIN_SHARE)
-    while (Date.now() - healedMs < mostMs) {
-      if ((await spooled()) === 0) return Date.now() - healedMs
-      await sleep(POLL_MS)
-    }
-    return null
+    const isDone = await cameTrue(async () => (await spooled()) === 0, mostMs, POLL_MS)
+    return isDone ? Date.now() - healedMs : null
   }
 
   /** Of all nodes; null: one does not answer. */
@@ -122,15 +118,6 @@ export async function makeOutage({ seed, outageMs, everyMs, killCount, folder },
 /** @param {number} startedMs @param {number} healedMs @returns {import('./faults.js').FaultEntry} */
 function entry(startedMs, healedMs) {
   return { kind: OUTAGE, target: 'all servers', startedMs, healedMs }
-}
-
-/** @param {() => boolean} isSo @param {number} timeoutMs @param {string} problem */
-async function until(isSo, timeoutMs, problem) {
-  const deadlineMs = Date.now() + timeoutMs
-  while (!isSo()) {
-    if (Date.now() > deadlineMs) throw new Error(problem)
-    await sleep(POLL_MS)
-  }
 }
 
 /**

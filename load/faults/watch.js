@@ -4,10 +4,10 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parsePage, readMetrics } from '../../test/support/metrics.js'
+import { cameTrue } from '../shared/until.js'
 
 const INTERVAL_MS = 2000
 const SCRAPE_TIMEOUT_MS = 2000
-const READY_POLL_MS = 50
 const MIB = 1024 * 1024
 const PAGE_BYTES = 4096
 
@@ -93,11 +93,9 @@ export function startWatch({ nodes, onProblem }) {
 
 /** When all nodes are ready; null: not within the time. @param {readonly Node[]} nodes @param {number} timeoutMs */
 export async function untilReady(nodes, timeoutMs) {
-  const deadlineMs = Date.now() + timeoutMs
-  for (;;) {
+  const isReady = async () => {
     const answers = await Promise.all(nodes.map((node) => ask(node, '/readyz')))
-    if (answers.every((answer) => answer?.status === 200)) return Date.now()
-    if (Date.now() > deadlineMs) return null
-    await sleep(READY_POLL_MS)
+    return answers.every((answer) => answer?.status === 200)
   }
+  return (await cameTrue(isReady, timeoutMs)) ? Date.now() : null
 }

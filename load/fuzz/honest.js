@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
+import { uniformBody } from '../payloads.js'
 import { Connections } from '../shared/send.js'
 
 const LANES = 6
@@ -57,18 +58,6 @@ async function expectAnswer(body, key, isRepeat) {
 
 /** @param {string} name */
 function bodyOf(name) {
-  return JSON.stringify({
-    app_key: appKey,
-    events: [
-      {
-        type: 'track',
-        name,
-        hashed_daily_id: 'd'.repeat(32),
-        hashed_monthly_id: 'm'.repeat(32),
-        session_id: '7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10',
-        timestamp: new Date().toISOString(),
-        context: { os: 'ios' },
-      },
-    ],
-  })
+  const { events, ...rest } = JSON.parse(uniformBody({ rng: Math.random, appKey, events: 1, nowMs: Date.now() }))
+  return JSON.stringify({ ...rest, events: [{ ...events[0], name }] })
 }

@@ -3,6 +3,7 @@
 // not lengthen as it does wall time: `node load/fuzz/loop-cost.js`, after a build; `--bodies 20` for a short run. Linux alone counts it by thread.
 
 import { readFileSync } from 'node:fs'
+import { importBuilt } from '../shared/built.js'
 import { numberOption, runProgram, temporaryFolder } from '../shared/program.js'
 import { Connections } from '../shared/send.js'
 import { endlessApp, startService } from '../shared/service.js'
@@ -18,10 +19,8 @@ const TIMEOUT_MS = 30_000
 const TRY_OUTPUT_BYTES = 64 * 1024 + 1
 const TRY_ROUNDS = 20
 const TRIES = 100
-/** The built service's own. Its path is not known to the type checker, which runs before any build. */
-const built = new URL('../../dist/request/zlib.js', import.meta.url).href
 /** @type {typeof import('../../src/request/zlib.ts')} */
-const { decodeNow } = await import(built)
+const { decodeNow } = await importBuilt('request/zlib.js')
 const connections = new Connections()
 
 /** CPU time of its first thread. @param {number} pid */

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { percentilesOf } from '../bench/percentiles.js'
+import { cameTrue } from '../shared/until.js'
 import { play } from './client.js'
 import { journalFaults } from './journal.js'
 import { OverloadTally } from './overload.js'
@@ -182,13 +183,12 @@ class Run {
 
   /** After the last client: nothing is left in hand, the drain is clean, and the journal holds what was promised. @param {HonestReport} honest */
   async #settle(honest) {
-    const deadlineMs = performance.now() + SETTLE_TIMEOUT_MS
     let page = await this.service.metrics()
-    const isLeft = () => page['sluice_requests_in_flight'] + page['sluice_ring_requests'] + page['sluice_connections']
-    while (isLeft() > 0 && performance.now() < deadlineMs) {
-      await sleep(100)
+    const isEmpty = async () => {
       page = await this.service.metrics()
+      return page['sluice_requests_in_flight'] + page['sluice_ring_requests'] + page['sluice_connections'] === 0
     }
+    await cameTrue(isEmpty, SETTLE_TIMEOUT_MS)
     this.#holdSums(page)
     const waited = ['explain_busy', 'inflate_busy'].map((reason) => page[`sluice_overloaded_total{reason="${reason}"}`])
     const overload = this.#overloads.fault(waited[0] + waited[1])

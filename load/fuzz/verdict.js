@@ -5,12 +5,11 @@
 import { isUtf8 } from 'node:buffer'
 import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib'
 import { compileSchema } from '../bench/schema.js'
+import { importBuilt } from '../shared/built.js'
 import { APP_KEY, MAX_BODY_BYTES } from './requests.js'
 
-/** The built service's own. Its path is not known to the type checker, which runs before any build. */
-const built = new URL('../../dist/decode/validator.js', import.meta.url).href
 /** @type {typeof import('../../src/decode/validator.ts')} */
-const { validate } = await import(built)
+const { validate } = await importBuilt('decode/validator.js')
 
 const WORDS = 32
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')

@@ -5,7 +5,7 @@ import { check } from 'k6'
 import http from 'k6/http'
 import { Counter, Rate } from 'k6/metrics'
 import { codeOf, faultsOf, header, parseBody } from './answers.js'
-import { maybeKey, packBodies } from './bodies.js'
+import { maybeKey } from './bodies.js'
 import { eventsUrl } from './target.js'
 
 /** Longer than the 2 s that a batch may wait for its queue. */
@@ -82,7 +82,7 @@ export function post(settings, body, sending = {}) {
   }
 }
 
-/** The next of the bodies, under a key of its own for the share that has one. @param {import('./settings.js').Settings} settings @param {ReturnType<typeof packBodies>} bodies */
+/** The next of the bodies, under a key of its own for the share that has one. @param {import('./settings.js').Settings} settings @param {ReturnType<typeof import('./bodies.js').packBodies>} bodies */
 export function postNext(settings, { next, events }) {
   post(settings, next(), { events, key: maybeKey(settings.keyed) })
 }

@@ -72,6 +72,20 @@ describe('a full disk', () => {
     }))
 })
 
+describe('a journal that cannot be opened', () => {
+  it.each<[Error, RegExp]>([
+    [Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }), /ENOSPC.* Make room there\.$/],
+    [new RangeError('could not allocate memory'), /^could not allocate memory$/],
+  ])('says what to do: %s', (error, text) =>
+    withSmallDisk(async (folder) => {
+      const disk = new FailingDisk()
+      disk.open = () => Promise.reject(error)
+      const opening = openJournal({ directory: join(folder, 'journal'), maxBytes: 1e9, keepHours: null, disk })
+      await expect(opening).rejects.toThrow(text)
+    }),
+  )
+})
+
 describe('a read-only folder', () => {
   it('is an error at the start that names the folder and says what to do', () =>
     withSmallDisk(async (folder, disk) => {

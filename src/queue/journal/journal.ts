@@ -3,6 +3,7 @@
 
 import type { Status } from '../../contract/health.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { errorCode, errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { HOUR_MS } from '../../lib/spans.ts'
 import { systemTimers, type Timer } from '../../lib/timers.ts'
@@ -10,7 +11,7 @@ import type { EventQueue, OnAck, QueueAck, QueueRecord, QueueRefusal } from '../
 import { RefusedRecords } from '../refused-records.ts'
 import { CommitPace } from './commit-pace.ts'
 import { BLOCK_BYTES, MIN_DIRECT_BYTES } from './direct-writes.ts'
-import { DISK_FULL, realDisk } from './disk.ts'
+import { DISK_FULL, NO_ROOM, realDisk } from './disk.ts'
 import { JournalFiles } from './journal-files.ts'
 import { removalTime, startHoldMs } from './journal-keep.ts'
 import type { DamageKind } from './segment-cursor.ts'
@@ -73,20 +74,16 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const commitBytes = Math.min(MAX_COMMIT_BYTES, segmentBytes)
   let files: JournalFiles
   try {
-    files = await JournalFiles.open({
-      directory,
-      segmentBytes,
-      commitBytes,
-      resumeAfter,
-      disk,
-      timers,
-      onNotice,
-      onDamage,
-    })
+    const ofFiles = { directory, segmentBytes, commitBytes, resumeAfter, disk, timers, onNotice, onDamage }
+    files = await JournalFiles.open(ofFiles)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    const advice = 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
-    throw new Error(`The journal cannot be written in ${directory} (${reason}). ${advice}.`, { cause: error })
+    // Of the process, which may reserve no more addresses (ulimit -v).
+    if (error instanceof RangeError) throw error
+    const room = NO_ROOM.includes(errorCode(error) ?? '') ? 'Make room there' : null
+    const cure = room ?? 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
+    throw new Error(`The journal cannot be written in ${directory} (${errorMessage(error)}). ${cure}.`, {
+      cause: error,
+    })
   }
   const keepMs = Math.max((all.keepHours ?? Infinity) * HOUR_MS, MIN_KEEP_MS)
   const holdMs = all.isKeepNamed ? 0 : await startHoldMs(directory, all.clock() - keepMs, disk)

@@ -76,14 +76,12 @@ describe('a journal that cannot be opened', () => {
   it.each<[Error, RegExp]>([
     [Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }), /ENOSPC.* Make room there\.$/],
     [new RangeError('could not allocate memory'), /^could not allocate memory$/],
-  ])('says what to do: %s', (error, text) =>
-    withSmallDisk(async (folder) => {
-      const disk = new FailingDisk()
-      disk.open = () => Promise.reject(error)
-      const opening = openJournal({ directory: join(folder, 'journal'), maxBytes: 1e9, keepHours: null, disk })
-      await expect(opening).rejects.toThrow(text)
-    }),
-  )
+  ])('says what to do: %s', async (reason, text) => {
+    const disk = new FailingDisk()
+    disk.open = () => Promise.reject(reason)
+    const directory = join(await makeFolder(), 'journal')
+    await expect(openJournal({ directory, maxBytes: 1e9, keepHours: null, disk })).rejects.toThrow(text)
+  })
 })
 
 describe('a read-only folder', () => {

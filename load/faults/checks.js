@@ -3,18 +3,17 @@
 // what is wrong comes out, in sentences.
 
 import { StoredOnce } from '../../test/support/stored-once.js'
+import { byWindow, DAY_MS, eventsOf, MINUTE_MS } from '../shared/windows.js'
 
 /** @typedef {import('./load.js').Batch} Batch */
 /** @typedef {import('./load.js').LoadedApp} LoadedApp */
 /** @typedef {import('./stream.js').StoredRecord} StoredRecord */
 /** @typedef {{ perMinute: number, perDay: number | null, perMonth: number }} Limits */
-/** @typedef {{ appId: string, batch: Batch | null, receivedAtMs: number, events: number }} Stored */
+/** @typedef {import('../shared/windows.js').Stored & { batch: Batch | null }} Stored */
 /** @typedef {{ startMs: number, endMs: number }} Span */
 
 /** Each kind of violation is shown so many times; the rest are counted. */
 const MAX_SHOWN = 5
-const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
 /** After an outage Redis is told what was spent in it; a window that reaches so far belongs to the outage. */
 const OUTAGE_TAIL_MS = 2000
 /** Where one of two nodes goes on with its share while the other still finds Redis, half a limit more can be taken. */
@@ -119,7 +118,9 @@ export function checkWindows({ app, limits, stored, outages, violations }) {
     ['month', Infinity, limits.perMonth],
   ])) {
     if (limit === null) continue
-    for (const [startMs, { certain, all }] of byWindow(stored, lengthMs)) {
+    for (const [startMs, found] of byWindow(stored, lengthMs)) {
+      const all = eventsOf(found)
+      const certain = eventsOf(found.filter(({ batch }) => batch !== null && !batch.isDoubtful))
       if (name === 'minute') fullestMinute = Math.max(fullestMinute, all)
       if (all <= limit) continue
       const endMs = startMs + lengthMs + OUTAGE_TAIL_MS
@@ -134,32 +135,12 @@ export function checkWindows({ app, limits, stored, outages, violations }) {
   return { notes, fullestMinute }
 }
 
-/** @param {readonly Stored[]} stored @param {number} lengthMs */
-function byWindow(stored, lengthMs) {
-  /** @type {Map<number, { certain: number, all: number }>} */
-  const windows = new Map()
-  for (const { batch, receivedAtMs, events } of stored) {
-    const startMs = lengthMs === Infinity ? 0 : Math.floor(receivedAtMs / lengthMs) * lengthMs
-    const sums = windows.get(startMs) ?? { certain: 0, all: 0 }
-    sums.all += events
-    if (batch !== null && !batch.isDoubtful) sums.certain += events
-    windows.set(startMs, sums)
-  }
-  return windows
-}
-
 /**
  * What was accepted, and what may have been: stored, but its client never heard of it.
  * @param {readonly Stored[]} stored @returns {{ least: number, most: number }}
  */
 export function eventsCharged(stored) {
-  let least = 0
-  let most = 0
-  for (const { batch, events } of stored) {
-    most += events
-    if (batch?.outcome === 'accepted') least += events
-  }
-  return { least, most }
+  return { least: eventsOf(stored.filter(({ batch }) => batch?.outcome === 'accepted')), most: eventsOf(stored) }
 }
 
 /** @param {{ appId: string, window: string, used: number, charged: { least: number, most: number } }} options */

@@ -96,43 +96,26 @@ export async function happen(fault, ground) {
 
 /** @param {Fault} fault @param {Node} node @param {Ground} ground @returns {Promise<string>} what was hit */
 async function breakAndMend({ kind, holdMs }, node, { redis, nats, connections, onProblem }) {
-  switch (kind) {
-    case 'node-kill':
-      await node.kill()
-      await sleep(holdMs)
-      await node.start()
-      return node.name
-    case 'node-term':
-      await end(node, onProblem)
-      await sleep(holdMs)
-      await node.start()
-      return node.name
-    case CHANGE: {
-      await end(node, onProblem)
-      await sleep(holdMs)
-      const version = node.change()
-      await node.start()
-      return `${node.name} to ${version}`
-    }
-    case 'node-freeze':
-      await freeze(node, holdMs)
-      return node.name
-    case 'redis-kill':
-      await restart(redis, holdMs)
-      return 'redis'
-    case 'redis-freeze':
-      await freeze(redis, holdMs)
-      return 'redis'
-    case 'nats-kill':
-      await restart(nats, holdMs)
-      return 'nats'
-    case 'nats-freeze':
-      await freeze(nats, holdMs)
-      return 'nats'
-    case 'cut':
-      connections.cut(node.port)
-      return `connections to ${node.name}`
+  if (kind === 'cut') {
+    connections.cut(node.port)
+    return `connections to ${node.name}`
   }
+  const server = kind.startsWith('redis') ? redis : nats
+  const isNode = kind.startsWith('node')
+  if (kind.endsWith('freeze')) {
+    const process = isNode ? node : server
+    process.freeze()
+    await sleep(holdMs)
+    process.resume()
+  } else {
+    if (kind === 'node-term' || kind === CHANGE) await end(node, onProblem)
+    else await (isNode ? node : server).kill()
+    await sleep(holdMs)
+    const version = kind === CHANGE ? node.change() : null
+    await (isNode ? node.start() : server.restart())
+    if (version !== null) return `${node.name} to ${version}`
+  }
+  return isNode ? node.name : kind.split('-')[0]
 }
 
 /** @param {Node} node @param {(text: string) => void} onProblem */
@@ -140,18 +123,4 @@ async function end(node, onProblem) {
   const exit = await node.terminate()
   if (exit === null) onProblem(`${node.name} had not ended in time after SIGTERM`)
   else if (exit.code !== 0) onProblem(`${node.name} ended with ${exit.code ?? exit.signal} after SIGTERM`)
-}
-
-/** @param {Server} server @param {number} holdMs */
-async function restart(server, holdMs) {
-  await server.kill()
-  await sleep(holdMs)
-  await server.restart()
-}
-
-/** @param {Node | Server} process @param {number} holdMs */
-async function freeze(process, holdMs) {
-  process.freeze()
-  await sleep(holdMs)
-  process.resume()
 }

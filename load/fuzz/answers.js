@@ -2,6 +2,7 @@
 // Takes apart what came back over a socket, and says what is wrong with it: every answer on the public port is JSON
 // with its three headers, and repeats nothing of what was sent. What the HTTP library answers by itself is known by its look.
 
+import { canonicalName, faultsOf, windowFaults } from '../k6/shared/answers.js'
 import { MARK } from './requests.js'
 
 /**
@@ -13,8 +14,6 @@ import { MARK } from './requests.js'
  */
 /** @typedef {{ answers: Answer[], rest: Buffer, fault: string | null }} Parsed */
 
-/** 431 and 505 of Node's own HTTP server: uWebSockets.js has others. */
-const STATUSES = new Set([202, 400, 404, 405, 413, 415, 401, 402, 429, 431, 503, 505])
 const LIBRARYS_STATUSES = new Set([400, 413, 431, 505])
 const HEAD_END = '\r\n\r\n'
 
@@ -57,22 +56,11 @@ export function parseAnswers(received, { ended, mayHead }) {
 /** What is wrong with an answer of the public port; null: nothing. @param {Answer} answer @param {{ mayHead: boolean }} about */
 export function unsound({ status, headers, json, isLibrarys }, { mayHead }) {
   if (isLibrarys) return LIBRARYS_STATUSES.has(status) ? null : `a bare answer with status ${status}`
-  if (!STATUSES.has(status)) return `status ${status}`
-  if (headers['content-type'] !== 'application/json') return `Content-Type ${headers['content-type']}`
-  for (const name of ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']) {
-    if (!/^\d+$/.test(headers[name] ?? '')) return `${name}: ${headers[name]}`
-  }
-  const hasRetryAfter = /^[1-9]\d*$/.test(headers['retry-after'] ?? '')
-  if ((status === 429 || status === 503) !== hasRetryAfter)
-    return `status ${status} with Retry-After ${headers['retry-after']}`
-  if (json === null) return mayHead ? null : `status ${status} without a JSON body`
-  if (status === 202)
-    return json.status === 'accepted' && Number.isInteger(json.events)
-      ? null
-      : `a 202 that says ${JSON.stringify(json)}`
-  return typeof json.error === 'string' && typeof json.message === 'string'
-    ? null
-    : `a refusal that says ${JSON.stringify(json)}`
+  const named = Object.entries(headers).map(([name, value]) => [canonicalName(name), value])
+  const answer = { status, headers: Object.fromEntries(named), body: null }
+  const nowSeconds = Date.now() / 1000
+  const faults = json === null && mayHead ? windowFaults(answer, nowSeconds) : faultsOf(answer, json, { nowSeconds })
+  return faults.length === 0 ? null : `${status} ${JSON.stringify(json)}: not so: ${faults.join('; ')}`
 }
 
 /** @param {Buffer} received */

@@ -105,7 +105,7 @@ class Run {
     this.#startBytes = (await this.service.metrics())['process_resident_memory_bytes']
     this.#endMs = performance.now() + this.options.minutes * 60_000
     const slots = Array.from({ length: this.options.clients ?? CLIENTS }, () => this.#sendClients())
-    await Promise.all([...slots, this.#watch(), this.#tell()])
+    await Promise.all([...slots, this.#watch()])
     const report = await honest.stop()
     if (this.service.exit() === null) {
       for (const what of report.faults) this.#add(what, null)
@@ -147,12 +147,18 @@ class Run {
   }
 
   async #watch() {
-    while (!this.#isOver) {
+    const { progress = () => {} } = this.options
+    for (let toldMs = performance.now(); !this.#isOver; ) {
       await sleep(SCRAPE_MS)
       const page = await this.service.metrics().catch(() => null)
-      if (page === null) continue
-      this.#mostBytes = Math.max(this.#mostBytes, page['process_resident_memory_bytes'])
-      this.#holdSums(page)
+      if (page !== null) {
+        this.#mostBytes = Math.max(this.#mostBytes, page['process_resident_memory_bytes'])
+        this.#holdSums(page)
+      }
+      if (performance.now() - toldMs < PROGRESS_MS) continue
+      toldMs = performance.now()
+      const seen = `${this.#next} clients, ${this.#received} requests, ${mb(this.#mostBytes)} MB at most`
+      progress(`${seen}, ${this.#faults.length} faults`)
     }
   }
 
@@ -166,19 +172,6 @@ class Run {
     this.#reasons = Object.fromEntries(counted)
     const ended = page['sluice_requests_total'] + page['sluice_requests_in_flight']
     if (this.#received !== ended) this.#add(`received ${this.#received}, outcomes and in flight ${ended}`, null)
-  }
-
-  async #tell() {
-    const { progress = () => {} } = this.options
-    let toldMs = performance.now()
-    while (!this.#isOver) {
-      await sleep(SCRAPE_MS)
-      if (performance.now() - toldMs < PROGRESS_MS) continue
-      toldMs = performance.now()
-      progress(
-        `${this.#next} clients, ${this.#received} requests, ${mb(this.#mostBytes)} MB at most, ${this.#faults.length} faults`,
-      )
-    }
   }
 
   /** After the last client: nothing is left in hand, the drain is clean, and the journal holds what was promised. @param {HonestReport} honest */

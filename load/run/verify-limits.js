@@ -2,70 +2,43 @@
 // Holds what the queue has against the limits of the apps: by minute and day of UTC as the service stamped it, and in all.
 
 import { enforcedMonth, limitRecords } from '../k6/shared/limit-apps.js'
+import { byWindow, DAY_MS, eventsOf, MINUTE_MS } from '../shared/windows.js'
 import { NOT_READ, readRecords } from './queue-records.js'
 
 /** @typedef {import('../k6/shared/limit-apps.js').LimitedRecord} LimitedRecord */
-/** @typedef {{ events: number, minutes: Map<number, number>, days: Map<number, number> }} Accepted */
 /** @typedef {{ appId: string, perMinute: number, perDay?: number | undefined, perMonth?: number | undefined }} AppLimits */
+/** @typedef {import('../shared/windows.js').Stored} Stored */
 
-const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
-
-/** What was accepted of each app, by id. Windows are named by the Unix ms of their start. */
-export class AcceptedEvents {
-  /** @type {Map<string, Accepted>} */
-  byApp = new Map()
-
-  /** @param {{ app_id: string, received_at: string, events: readonly unknown[] }} record */
-  add({ app_id: appId, received_at: receivedAt, events }) {
-    const atMs = Date.parse(receivedAt)
-    if (!Number.isFinite(atMs)) throw new Error(`a record of ${appId} has no time: ${receivedAt}`)
-    const found = this.of(appId)
-    this.byApp.set(appId, found)
-    found.events += events.length
-    addTo(found.minutes, atMs - (atMs % MINUTE_MS), events.length)
-    addTo(found.days, atMs - (atMs % DAY_MS), events.length)
-  }
-
-  /** @param {string} appId @returns {Accepted} */
-  of(appId) {
-    return this.byApp.get(appId) ?? { events: 0, minutes: new Map(), days: new Map() }
-  }
-}
-
-/** @param {Map<number, number>} map @param {number} key @param {number} amount */
-function addTo(map, key, amount) {
-  map.set(key, (map.get(key) ?? 0) + amount)
+/** @param {{ app_id: string, received_at: string, events: readonly unknown[] }} record @returns {Stored} */
+export function storedOf({ app_id: appId, received_at: receivedAt, events }) {
+  const receivedAtMs = Date.parse(receivedAt)
+  if (!Number.isFinite(receivedAtMs)) throw new Error(`a record of ${appId} has no time: ${receivedAt}`)
+  return { appId, receivedAtMs, events: events.length }
 }
 
 /**
  * One sentence for each window in which an app had more than it may. `perMonth` is as enforced, with its tenth, and is held
  * against all that the queue has: give it only where the queue is no older than the run.
- * @param {AcceptedEvents} accepted @param {readonly AppLimits[]} apps @returns {string[]}
+ * @param {readonly Stored[]} stored @param {readonly AppLimits[]} apps @returns {string[]}
  */
-export function windowsOverLimit(accepted, apps) {
-  const faults = []
-  for (const { appId, perMinute, perDay, perMonth } of apps) {
-    const { minutes, days, events } = accepted.of(appId)
-    for (const [startMs, count] of minutes) {
-      if (count > perMinute)
-        faults.push(`${appId}: ${count} events of ${perMinute} in the minute ${isoMinute(startMs)}`)
-    }
-    for (const [startMs, count] of days) {
-      if (perDay !== undefined && count > perDay) {
-        faults.push(`${appId}: ${count} events of ${perDay} on ${isoMinute(startMs).slice(0, 10)}`)
-      }
-    }
-    if (perMonth !== undefined && events > perMonth) {
-      faults.push(`${appId}: ${events} events of ${perMonth} in the month`)
-    }
-  }
-  return faults
-}
-
-/** @param {number} atMs */
-function isoMinute(atMs) {
-  return new Date(atMs).toISOString().slice(0, 16)
+export function windowsOverLimit(stored, apps) {
+  return apps.flatMap(({ appId, perMinute, perDay = Infinity, perMonth = Infinity }) => {
+    const own = stored.filter((record) => record.appId === appId)
+    const over = (
+      /** @type {number} */ lengthMs,
+      /** @type {number} */ limit,
+      /** @type {(start: string) => string} */ where,
+    ) =>
+      [...byWindow(own, lengthMs)]
+        .map(([startMs, found]) => ({ start: new Date(startMs).toISOString(), events: eventsOf(found) }))
+        .filter(({ events }) => events > limit)
+        .map(({ start, events }) => `${appId}: ${events} events of ${limit} ${where(start)}`)
+    return [
+      ...over(MINUTE_MS, perMinute, (start) => `in the minute ${start.slice(0, 16)}`),
+      ...over(DAY_MS, perDay, (start) => `on ${start.slice(0, 10)}`),
+      ...over(Infinity, perMonth, () => 'in the month'),
+    ]
+  })
 }
 
 /** What an app may have, from its record. @param {LimitedRecord} record @returns {AppLimits} */
@@ -81,18 +54,20 @@ function limitsOf(record) {
 /** @param {import('./verify.js').Run} run @returns {Promise<import('./verify.js').Found>} */
 export async function verifyLimits({ queue, report, dataDir }) {
   if (queue === null) return { lines: [], faults: [], voids: [NOT_READ] }
-  const accepted = new AcceptedEvents()
-  for await (const record of readRecords(queue)) accepted.add(record)
+  /** @type {Stored[]} */
+  const stored = []
+  for await (const record of readRecords(queue)) stored.push(storedOf(record))
   const { eventsPerMinute } = report.found
   const apps = limitRecords(eventsPerMinute).map(limitsOf)
   // A queue that is older than the run may hold another month.
   const isFresh = dataDir !== undefined
-  const faults = windowsOverLimit(accepted, isFresh ? apps : apps.map((app) => ({ ...app, perMonth: undefined })))
+  const faults = windowsOverLimit(stored, isFresh ? apps : apps.map((app) => ({ ...app, perMonth: undefined })))
   const lines = apps.map(({ appId }) => {
-    const { events, minutes } = accepted.of(appId)
-    return `${appId}: ${events} events in the queue, ${[...minutes.values()].join(' + ')} by minute`
+    const own = stored.filter((record) => record.appId === appId)
+    const minutes = [...byWindow(own, MINUTE_MS).values()].map(eventsOf)
+    return `${appId}: ${eventsOf(own)} events in the queue, ${minutes.join(' + ')} by minute`
   })
-  const stored = [...accepted.byApp.values()].reduce((sum, { events }) => sum + events, 0)
-  if (isFresh && stored !== report.events) faults.push(`${stored} events in the queue, ${report.events} were accepted`)
+  const all = eventsOf(stored)
+  if (isFresh && all !== report.events) faults.push(`${all} events in the queue, ${report.events} were accepted`)
   return { lines, faults }
 }

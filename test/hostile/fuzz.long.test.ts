@@ -108,33 +108,35 @@ describe('the fuzzer itself', () => {
     return found
   }
 
-  const SOUND =
-    'Content-Type: application/json\r\nX-RateLimit-Limit: 1\r\nX-RateLimit-Remaining: 1\r\nX-RateLimit-Reset: 60\r\n'
+  /** With the end of this minute. */
+  const soundHead = () =>
+    `Content-Type: application/json\r\nX-RateLimit-Limit: 1\r\nX-RateLimit-Remaining: 1\r\nX-RateLimit-Reset: ${Math.ceil((Date.now() + 1) / 60_000) * 60}\r\n`
+  const BATCH = 'X-Batch-Id: 01a2045c-40b7-7478-89d0-d48af2839fc1\r\n'
   const accepted = (headers: string, body = '{"status":"accepted","events":1}') =>
     `HTTP/1.1 202 Accepted\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`
-  const WRONG: Readonly<Record<string, string>> = {
-    'a header missing': accepted('Content-Type: application/json\r\n'),
-    'a body that is not JSON': accepted(SOUND, '{"status":'),
-    'a 500': accepted(SOUND).replace('202 Accepted', '500 Internal Server Error'),
-    'a 503 that does not say when': accepted(SOUND, '{"error":"a","message":"b"}').replace(
-      '202 Accepted',
-      '503 Service Unavailable',
-    ),
+  const WRONG: Readonly<Record<string, () => string>> = {
+    'a header missing': () => accepted('Content-Type: application/json\r\n'),
+    'no batch id': () => accepted(soundHead()),
+    'a body that is not JSON': () => accepted(soundHead() + BATCH, '{"status":'),
+    'a 500': () =>
+      accepted(soundHead(), '{"error":"a","message":"b"}').replace('202 Accepted', '500 Internal Server Error'),
+    'a 503 that does not say when': () =>
+      accepted(soundHead(), '{"error":"a","message":"b"}').replace('202 Accepted', '503 Service Unavailable'),
   }
   for (const [claim, text] of Object.entries(WRONG)) {
     test(`an answer with ${claim} is found out`, () => {
       const about = { ended: true, mayHead: false }
-      expect(parseAnswers(Buffer.from(accepted(SOUND)), about).answers.map((answer) => unsound(answer, about))).toEqual(
-        [null],
-      )
-      const { answers } = parseAnswers(Buffer.from(text), about)
+      expect(
+        parseAnswers(Buffer.from(accepted(soundHead() + BATCH)), about).answers.map((answer) => unsound(answer, about)),
+      ).toEqual([null])
+      const { answers } = parseAnswers(Buffer.from(text()), about)
       expect(answers.map((answer) => unsound(answer, about))).not.toEqual([null])
     })
   }
 
   test('a 503 is right for a harmed body or a compressed one, where the service says that it waited too long', async () => {
     const body = '{"error":"service_overloaded","message":"later"}'
-    const overloaded = `HTTP/1.1 503 Service Unavailable\r\n${SOUND}Retry-After: 1\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const overloaded = `HTTP/1.1 503 Service Unavailable\r\n${soundHead()}Retry-After: 1\r\nContent-Length: ${body.length}\r\n\r\n${body}`
     const heard = await playAgainst(overloaded)
     const harmed = heard.filter(({ kind }) => kind === 'harmed body')
     const sound = heard.filter(({ kind }) => kind === 'split')
@@ -158,7 +160,10 @@ describe('the fuzzer itself', () => {
 
   test('a service that accepts whatever comes is found out, and so is one that repeats what was sent', async () => {
     const faults = new Set<string>()
-    for (const body of [accepted(SOUND), accepted(SOUND, '{"status":"accepted","events":1,"x":"zq7mark"}')]) {
+    for (const body of [
+      accepted(soundHead() + BATCH),
+      accepted(soundHead() + BATCH, '{"status":"accepted","events":1,"x":"zq7mark"}'),
+    ]) {
       for (const { fault } of await playAgainst(body)) {
         if (fault !== null)
           faults.add(fault.includes('repeats') ? 'repeats' : fault.includes('is right') ? 'accepts' : 'others')

@@ -38,14 +38,19 @@ const CLOCK_SLACK_SECONDS = 5
 /** As Go, and so k6, writes the name of a header. @type {Map<string, string>} */
 const canonicalNames = new Map()
 
-/** A header by its name, or ''. @param {Answer} answer @param {string} name */
-export function header({ headers }, name) {
+/** @param {string} name */
+export function canonicalName(name) {
   let canonical = canonicalNames.get(name)
   if (canonical === undefined) {
     canonical = name.toLowerCase().replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
     canonicalNames.set(name, canonical)
   }
-  return headers[canonical] ?? ''
+  return canonical
+}
+
+/** A header by its name, or ''. @param {Answer} answer @param {string} name */
+export function header({ headers }, name) {
+  return headers[canonicalName(name)] ?? ''
 }
 
 /** @param {unknown} text @returns {Body | null} */
@@ -96,7 +101,7 @@ export function faultsOf(answer, body, { events, nowSeconds }) {
 }
 
 /** @param {Answer} answer @param {number} nowSeconds @returns {string[]} */
-function windowFaults(answer, nowSeconds) {
+export function windowFaults(answer, nowSeconds) {
   const texts = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'].map((name) => header(answer, name))
   if (!texts.every((text) => /^\d+$/.test(text))) return ['the three X-RateLimit headers are whole numbers']
   const [limit, remaining, reset] = texts.map(Number)

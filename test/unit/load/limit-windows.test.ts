@@ -3,16 +3,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { enforcedMonth, limitRecords, windowEndSeconds } from '../../../load/k6/shared/limit-apps.js'
-import { AcceptedEvents, windowsOverLimit } from '../../../load/run/verify-limits.js'
+import { storedOf, windowsOverLimit } from '../../../load/run/verify-limits.js'
 import { appOf, checkRecords } from '../../../src/apps/app-record.ts'
 import { cycleAt } from '../../../src/apps/plans.ts'
 
 describe('windows of the queue', () => {
   const limits = [{ appId: 'a', perMinute: 3, perDay: 4, perMonth: 5 }]
   const over = (...times: string[]): string[] => {
-    const accepted = new AcceptedEvents()
-    for (const time of times) accepted.add({ app_id: 'a', received_at: `2026-11-${time}Z`, events: [{}] })
-    return windowsOverLimit(accepted, limits)
+    const records = times.map((time) => ({ app_id: 'a', received_at: `2026-11-${time}Z`, events: [{}] }))
+    return windowsOverLimit(records.map(storedOf), limits)
   }
 
   test('are full at their limit, and found where they are over it, each by itself', () => {

@@ -1,7 +1,9 @@
 // Histories of spools that once showed a bug, kept as regression tests.
 
 import { EVENTS_STREAM } from '../../../src/nats/store-names.ts'
-import { anApp, history, type Scenario, send } from '../scenario.ts'
+import { anApp, history, NOON_MS, type Scenario, send } from '../scenario.ts'
+
+const MINUTE_MS = 60_000
 
 export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'spool-key-at-two-nodes': {
@@ -87,14 +89,14 @@ export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
   'spool-quiet-partition': {
     claim: 'counts once what an earlier process sent, also where the newest message was one of another partition',
     history: history('spool-quiet-partition', {
+      epochMs: NOON_MS + 96 * MINUTE_MS,
       hasSpools: true,
       apps: [anApp(0), anApp(1), anApp(2)],
       steps: [
-        { atMs: 4_341_356, kind: 'nats killed', forMs: 1_296_000 },
-        { atMs: 5_781_356, kind: 'nats frozen', forMs: 1_296_000 },
-        send(5_824_477, { app: 2, batches: 40, gapMs: 1, tries: 3, retryAfterMs: 500, retryOn: 1 }),
-        send(6_430_379, { app: 1, node: 1, gapMs: 20, events: 10, keyed: true, retryAfterMs: 50, replays: 1 }),
-        send(6_521_842, {
+        { atMs: 21_356, kind: 'nats frozen', forMs: 1_296_000 },
+        send(64_477, { app: 2, batches: 40, gapMs: 1, tries: 3, retryAfterMs: 500, retryOn: 1 }),
+        send(670_379, { app: 1, node: 1, gapMs: 20, events: 10, keyed: true, retryAfterMs: 50, replays: 1 }),
+        send(761_842, {
           app: 1,
           batches: 3,
           gapMs: 3000,
@@ -104,9 +106,9 @@ export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
           retryAfterMs: 50,
           retryOn: 1,
         }),
-        { atMs: 7_221_386, kind: 'stop', node: 0 },
+        { atMs: 1_461_386, kind: 'stop', node: 0 },
       ],
-      endMs: 7_279_356,
+      endMs: 1_519_356,
     }),
   },
   'spool-idle-minutes': {

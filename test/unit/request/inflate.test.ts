@@ -77,7 +77,7 @@ describe('content encodings', () => {
   )
 
   it.each(['gzip', 'deflate', 'br'] as const)('a %s bomb stops at the cap', async (encoding) => {
-    const bomb = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }[encoding](Buffer.alloc(50_000_000))
+    const bomb = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }[encoding](Buffer.alloc(8_000_000))
     expect(await newInflater().inflate(encoding, bomb)).toBe('too large')
   })
 

@@ -14,8 +14,7 @@ const READING = 'another-one-for-reading-alone'
 const apps = [appRecord('shop', { plan: '100k' }), appRecord('other')]
 const env = { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_CONSOLE_READ_TOKEN: READING }
 const withService = base.extend('service', { scope: 'file' }, aService({ apps, env }))
-const withPlain = withService.extend('plain', { scope: 'file' }, aService({ apps }))
-const test = withPlain.extend('damaged', { scope: 'file' }, aService({ apps, env }))
+const test = withService.extend('plain', { scope: 'file' }, aService({ apps }))
 
 /** Every change of an app. */
 const CHANGES = [
@@ -244,9 +243,9 @@ test('in a file that the process may not write is 409 apps_in_file, and is shown
   await expectFixed(service)
 })
 
-test('that cannot be read is 503 with the reason, whatever is asked of it', async ({ damaged }) => {
-  const kept = readFileSync(damaged.appsFile)
-  writeFileSync(damaged.appsFile, '{')
+test('that cannot be read is 503 with the reason, whatever is asked of it', async ({ service }) => {
+  const kept = readFileSync(service.appsFile)
+  writeFileSync(service.appsFile, '{')
   const asked = [
     ['GET', '/api/apps/shop', undefined],
     ['PUT', '/api/apps/shop', { plan: '10k', subscription: 'active' }],
@@ -258,12 +257,12 @@ test('that cannot be read is 503 with the reason, whatever is asked of it', asyn
     ['DELETE', '/api/apps/shop/read-keys/web', undefined],
   ] as const
   for (const [method, path, body] of asked) {
-    const { status, json } = await ask(damaged, method, path, body, full)
+    const { status, json } = await ask(service, method, path, body, full)
     expect([method, path, status, json]).toMatchObject([method, path, 503, { error: 'unavailable' }])
-    expect(json['message']).toContain(damaged.appsFile)
+    expect(json['message']).toContain(service.appsFile)
   }
-  writeFileSync(damaged.appsFile, kept)
-  expect((await ask(damaged, 'GET', '/api/apps/shop', undefined, full)).status).toBe(200)
+  writeFileSync(service.appsFile, kept)
+  expect((await ask(service, 'GET', '/api/apps/shop', undefined, full)).status).toBe(200)
 })
 
 test('hundreds of apps are made by a script, many at a time', async ({ service }) => {

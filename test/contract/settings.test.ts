@@ -12,6 +12,12 @@ import { appRecord, makeFolder, runCommand, startService } from '../support/serv
 
 const folder = await makeFolder()
 
+const withForeign = test.extend(
+  'service',
+  { scope: 'file' },
+  aService({ apps: [appRecord('plain')], env: { SLUICEGATE: 'x', FOO: 'y' } }),
+)
+
 async function expectStartRefused(env: Record<string, string>, mentions: readonly string[]): Promise<void> {
   const place = await makeFolder()
   const ports = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: place }
@@ -61,15 +67,8 @@ describe('a bad value is a clear error', () => {
   test('a certificate that is not there is refused', () =>
     expectStartRefused({ SLUICE_TLS_CERT: '/tmp/none-c.pem', SLUICE_TLS_KEY: '/tmp/none-k.pem' }, ['none-c.pem']))
 
-  test('a foreign variable is none of our business', async () => {
-    const place = await makeFolder()
-    const started = await startService({
-      dataDir: place,
-      apps: [appRecord('plain')],
-      env: { SLUICEGATE: 'x', FOO: 'y' },
-    })
-    expectAccepted(await post(started, single('ak_plain')), 1)
-    await started.kill()
+  withForeign('a foreign variable is none of our business', async ({ service }) => {
+    expectAccepted(await post(service, single('ak_plain')), 1)
   })
 })
 
@@ -208,13 +207,11 @@ describe('TLS', () => {
   })
 })
 
-test('the public port answers on its own path only, soundly', async () => {
-  const place = await makeFolder()
-  const started = await startService({ dataDir: place, apps: [appRecord('plain')] })
+withForeign('the public port answers on its own path only, soundly', async ({ service }) => {
   for (const path of ['/metrics', '/livez', '/readyz', '/', '/favicon.ico']) {
-    const answer = await get(started.port, path)
+    const answer = await get(service.port, path)
     expect(answer.status).toBe(404)
     expectSound(answer)
   }
-  expect((await started.stop()).code).toBe(0)
+  expect((await service.stop()).code).toBe(0)
 })

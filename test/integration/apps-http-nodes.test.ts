@@ -1,13 +1,22 @@
 // App records over HTTP on nodes that share Redis and NATS: two of them are asked at once, and records in a file.
 
-import { expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { post, send, single } from '../support/client.ts'
-import { becomesReady, startCluster } from '../support/cluster.ts'
+import { becomesReady, type Cluster, startCluster } from '../support/cluster.ts'
 import { appRecord, eventually, makeFolder, type Service, writeApps } from '../support/service.ts'
 
 const TOKEN = 'a-token-of-twenty-characters'
 const RECORD = { plan: '10k', subscription: 'active' }
 const KEYS = 12
+
+let cluster: Cluster
+beforeAll(async () => {
+  cluster = await startCluster({
+    nodes: 2,
+    apps: [appRecord('old'), appRecord('shop')],
+    env: { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_PORTAL_PORT: '0', SLUICE_PARSERS: '1' },
+  })
+})
 
 const put = (node: Service, app: string, record: object) =>
   send(
@@ -20,13 +29,7 @@ const put = (node: Service, app: string, record: object) =>
     },
   )
 
-it('two nodes that give one new key to two apps at once: one app has it, and the other is refused', async (context) => {
-  const cluster = await startCluster({
-    nodes: 2,
-    apps: [appRecord('old')],
-    env: { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_PARSERS: '1' },
-  })
-  context.onTestFinished(() => cluster.stop())
+it('two nodes that give one new key to two apps at once: one app has it, and the other is refused', async () => {
   const winners: string[] = []
   for (let at = 0; at < KEYS; at++) {
     const app_key = `ak_wanted_${at}`
@@ -65,11 +68,6 @@ it('two nodes that give one new key to two apps at once: one app has it, and the
 })
 
 it('two nodes that make read keys of one app at once lose none and give a name once; each key opens both portals', async () => {
-  const cluster = await startCluster({
-    nodes: 2,
-    apps: [appRecord('shop')],
-    env: { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_PORTAL_PORT: '0', SLUICE_PARSERS: '1' },
-  })
   const headers = { Authorization: `Bearer ${TOKEN}` }
   const make = (name: string) =>
     Promise.all(
@@ -97,12 +95,10 @@ it('two nodes that make read keys of one app at once lose none and give a name o
   }
 })
 
-it('in a file beside Redis and NATS, none can be changed by a node: 409 apps_in_file', async (context) => {
-  const cluster = await startCluster({ nodes: 0, apps: [] })
-  context.onTestFinished(() => cluster.stop())
+it('in a file beside Redis and NATS, none can be changed by a node: 409 apps_in_file', async () => {
   const file = `${await makeFolder()}/apps.json`
   await writeApps(file, [appRecord('shop')])
-  const node = await cluster.startNode({ SLUICE_APPS_FILE: file, SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_PARSERS: '1' })
+  const node = await cluster.startNode({ SLUICE_APPS_FILE: file })
   await becomesReady(node)
   const { status, json } = await put(node, 'shop', RECORD)
   expect([status, json['error']]).toEqual([409, 'apps_in_file'])

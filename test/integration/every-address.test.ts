@@ -1,10 +1,10 @@
 // A service that is told of no address, or of `::`, is reached over IPv6 and IPv4, on the public port and on the portal's.
 
 import { connect } from 'node:net'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { readConfig } from '../../src/settings/config.ts'
 import { withOwnAddresses } from '../../src/start/addresses.ts'
-import { startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 
 async function statusOf(url: string): Promise<number> {
   return (await fetch(url)).status
@@ -21,21 +21,18 @@ function answerAt(host: string, port: number, head: string): Promise<string> {
   })
 }
 
+let service: Service
+beforeAll(async () => {
+  const hosts = { HOST: '', SLUICE_ADMIN_HOST: '::', SLUICE_PORTAL_PORT: '0', SLUICE_PORTAL_HOST: '::' }
+  service = await startService({ env: { ...hosts, SLUICE_PORTAL_ORIGIN: 'https://usage.example.com' } })
+})
+
 test('a service without an address listens on all of IPv6 and IPv4', async () => {
-  const service = await startService({ env: { HOST: '' } })
   expect(await statusOf(`http://[::1]:${service.port}/api/v1/events`)).toBe(405)
   expect(await statusOf(`http://127.0.0.1:${service.port}/api/v1/events`)).toBe(405)
 })
 
 test('admin port and portal do where they are told to', async () => {
-  const origin = 'https://usage.example.com'
-  const env = {
-    SLUICE_ADMIN_HOST: '::',
-    SLUICE_PORTAL_PORT: '0',
-    SLUICE_PORTAL_HOST: '::',
-    SLUICE_PORTAL_ORIGIN: origin,
-  }
-  const service = await startService({ env })
   expect(await statusOf(`http://[::1]:${service.adminPort}/livez`)).toBe(200)
   expect(await statusOf(`http://127.0.0.1:${service.adminPort}/livez`)).toBe(200)
   const head = 'GET / HTTP/1.1\r\nHost: usage.example.com\r\nConnection: close\r\n\r\n'
@@ -44,7 +41,6 @@ test('admin port and portal do where they are told to', async () => {
 })
 
 test('an address that another service has is an error, whichever family it took', async () => {
-  const service = await startService({ env: { HOST: '' } })
   for (const host of ['', '0.0.0.0', '::1']) {
     const second = startService({ env: { HOST: host, PORT: String(service.port) } })
     await expect(second).rejects.toThrow(/cannot listen on .*: sluice runs here already/)

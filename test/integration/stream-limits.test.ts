@@ -40,27 +40,28 @@ async function start(settings: string, stream: object = {}) {
 }
 
 describe('a limit of storage', () => {
-  it.each([
-    ['of the server', 'jetstream { max_file: 4MB }', 'insufficient resources$'],
-    ['of the account', ACCOUNT, 'the NATS account has no room for a batch of the largest size: raise its storage'],
-  ])('%s that is full fails sluice check, and one with room does not', async (_, settings, refusal) => {
-    const { check, fill } = await start(settings)
+  async function expectRefusalTold({ check, fill }: Awaited<ReturnType<typeof start>>, refusal: string): Promise<void> {
     expect((await check()).stdout).toMatch(/^ok +stream /m)
     await fill()
     const { stdout, code } = await check()
     expect(stdout).toMatch(new RegExp(`^FAIL +stream .*; batches are answered 503: ${refusal}`, 'm'))
     expect(code).toBe(1)
-  })
+  }
 
-  it('of the account is logged as it fills, and bounds what the metrics say of the room', async () => {
-    const { service, fill } = await start(ACCOUNT)
+  it('of the server that is full fails sluice check, and one with room does not', async () =>
+    expectRefusalTold(await start('jetstream { max_file: 4MB }'), 'insufficient resources$'))
+
+  it('of the account does so too, is logged as it fills, and bounds what the metrics say of the room', async () => {
+    const started = await start(ACCOUNT)
+    const { service } = started
     // The buckets are in the account too.
     const isAtMost4Mib = async (): Promise<boolean> => {
       const shown = (await metricsOf(service)).get('sluice_stream_max_bytes') ?? 0
       return shown > 3.9 * MIB && shown <= 4 * MIB
     }
     await eventually('it is measured', isAtMost4Mib)
-    await fill()
+    const told = 'the NATS account has no room for a batch of the largest size: raise its storage'
+    await expectRefusalTold(started, told)
     await eventually('the log says that it is full', () => service.output().includes('the NATS account is full ('))
     await eventually(
       'the metrics show it',

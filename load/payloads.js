@@ -23,32 +23,28 @@ export function uuid(rng) {
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-${variant}${digits.slice(17, 20)}-${digits.slice(20)}`
 }
 
-/** ASCII, every member in the same place: about 615 bytes for 1 event, 5.6 KB for 10, 56 KB for 100. @param {BodyOptions} options */
-export function uniformBody({ rng, appKey, events, nowMs }) {
-  const list = []
-  for (let index = 0; index < events; index++) list.push(uniformEvent(rng, nowMs))
-  return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
-}
+/** @param {(rng: Rng, nowMs: number) => unknown} makeEvent @returns {(options: BodyOptions) => string} */
+const bodiesOf =
+  (makeEvent) =>
+  ({ rng, appKey, events, nowMs }) => {
+    const list = Array.from({ length: events }, () => makeEvent(rng, nowMs))
+    return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
+  }
 
-/** Nine SDKs by turns, each with an order of members and a device of its own, the same in all its events. @param {BodyOptions} options */
-export function mixedBody({ rng, appKey, events, nowMs }) {
-  const list = []
-  for (let index = 0; index < events; index++) list.push(pick(rng, SDKS)(uniformEvent(rng, nowMs)))
-  return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
-}
+/** ASCII, every member in the same place: about 615 bytes for 1 event, 5.6 KB for 10, 56 KB for 100. */
+export const uniformBody = bodiesOf(uniformEvent)
+
+/** Nine SDKs by turns, each with an order of members and a device of its own, the same in all its events. */
+export const mixedBody = bodiesOf((rng, nowMs) => pick(rng, SDKS)(uniformEvent(rng, nowMs)))
 
 /**
  * ASCII, as large as events commonly get: about 4.9 KB each, so that 100 of them nearly fill the 512 KB that a body may
- * have. They cost the service far more than whoever sends them. @param {BodyOptions} options
+ * have. They cost the service far more than whoever sends them.
  */
-export function largeBody({ rng, appKey, events, nowMs }) {
-  const list = []
-  for (let index = 0; index < events; index++) {
-    const event = uniformEvent(rng, nowMs)
-    list.push({ ...event, properties: { ...event.properties, ...longProperties(rng) } })
-  }
-  return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
-}
+export const largeBody = bodiesOf((rng, nowMs) => {
+  const event = uniformEvent(rng, nowMs)
+  return { ...event, properties: { ...event.properties, ...longProperties(rng) } }
+})
 
 /**
  * Random order of members, escapes, text beyond ASCII, nested properties, members left out or added,
@@ -57,9 +53,7 @@ export function largeBody({ rng, appKey, events, nowMs }) {
 export function variedBody({ rng, appKey, events, nowMs }) {
   /** @type {Record<string, unknown>} */
   const body = { app_key: appKey, events: [] }
-  const list = []
-  for (let index = 0; index < events; index++) list.push(variedEvent(rng, nowMs))
-  body.events = list
+  body.events = Array.from({ length: events }, () => variedEvent(rng, nowMs))
   if (rng() < 0.7) body.sdk_version = pick(rng, ['1.0.0', '2.4.11', '3.12.0-beta.2'])
   if (rng() < 0.2) body.sent_at = isoTime(rng, nowMs)
   return encode(rng, body, rng() < 0.1 ? ' ' : '')
@@ -196,10 +190,7 @@ const LONG_PROPERTIES = 38
 
 /** @param {Rng} rng */
 function longProperties(rng) {
-  /** @type {Record<string, string>} */
-  const properties = {}
-  for (let index = 0; index < LONG_PROPERTIES; index++) properties[`detail_${index}`] = hex(rng, 96)
-  return properties
+  return Object.fromEntries(Array.from({ length: LONG_PROPERTIES }, (_, index) => [`detail_${index}`, hex(rng, 96)]))
 }
 
 /** ISO 8601 in the forms that clients send. @param {Rng} rng @param {number} nowMs */
@@ -230,9 +221,7 @@ function encodeText(rng, value) {
 
 /** @param {Rng} rng @param {number} pieces */
 function text(rng, pieces) {
-  const list = []
-  for (let index = 0; index < pieces; index++) list.push(pick(rng, TEXTS))
-  return list.join(' ')
+  return Array.from({ length: pieces }, () => pick(rng, TEXTS)).join(' ')
 }
 
 /** @param {Rng} rng @param {number} length */

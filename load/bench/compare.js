@@ -127,7 +127,7 @@ export function ratioTable(title, there, here, results, options) {
     'rate ratio',
     (/** @type {Pair<Cost>} */ turn) => turn.here.perSecond / turn.there.perSecond,
   )
-  return table(title, results, [...costColumns(there, here), ...rates], options)
+  return table(title, results, options, [...costColumns(there, here), ...rates])
 }
 
 /**
@@ -143,5 +143,5 @@ export function partLoadTable(title, there, here, results, options) {
     [`p99 ms ${there}`, ({ turns }) => middle(turns, (turn) => turn.there.p99Ms, 2)],
     [`p99 ms ${here}`, ({ turns }) => middle(turns, (turn) => turn.here.p99Ms, 2)],
   ]
-  return table(title, results, [...costColumns(there, here), ...waits], options)
+  return table(title, results, options, [...costColumns(there, here), ...waits])
 }

@@ -88,21 +88,17 @@ export const secondsPerMillion = ({ cpuUsPerRequest, events }) => cpuUsPerReques
 /** @param {Curve} numbers @param {{ markdown: boolean, machine?: string }} options */
 export function curveText({ costs, points, events, rounds }, options) {
   const how = `each stored and deduplicated by its key, one core, embedded queue; medians of ${rounds}`
-  const costTable = table(
-    `What a core takes at most, and what that costs: varied events, ${how}`,
-    costs,
-    [
-      ['events a request', (cost) => String(cost.events)],
-      ['CPU seconds per million events', (cost) => number(secondsPerMillion(cost), 2)],
-      ['CPU µs a request', (cost) => number(cost.cpuUsPerRequest, 1)],
-      ['requests /s', (cost) => number(cost.perSecond)],
-      ['events /s', (cost) => number(cost.perSecond * cost.events)],
-    ],
-    options,
-  )
+  const costTable = table(`What a core takes at most, and what that costs: varied events, ${how}`, costs, options, [
+    ['events a request', (cost) => String(cost.events)],
+    ['CPU seconds per million events', (cost) => number(secondsPerMillion(cost), 2)],
+    ['CPU µs a request', (cost) => number(cost.cpuUsPerRequest, 1)],
+    ['requests /s', (cost) => number(cost.perSecond)],
+    ['events /s', (cost) => number(cost.perSecond * cost.events)],
+  ])
   const pointTable = table(
     `Latency at shares of the best rate, from when each request was due until its 202 (no coordinated omission): ${events} events a request, ${how}`,
     points,
+    options,
     [
       ['of the best rate', ({ share }) => `${share}%`],
       ['requests /s', ({ perSecond }) => number(perSecond)],
@@ -113,7 +109,6 @@ export function curveText({ costs, points, events, rounds }, options) {
       ['p99.9 ms', ({ p999Ms }) => number(p999Ms, 2)],
       ['max ms', ({ maxMs }) => number(maxMs, 2)],
     ],
-    options,
   )
   return `${costTable}\n${pointTable}`
 }

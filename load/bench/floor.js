@@ -20,19 +20,14 @@ export async function floor(options) {
     warmUpSeconds: 3,
   })
   const title = `Beside the floor, the same engine that keeps each body by a synced write and does nothing else: one core, ${CONNECTIONS} connections where no others are named; medians of ${rounds} pairs by turns, and the least and the largest ratio of a pair`
-  const text = table(
-    title,
-    results,
-    [
-      REQUEST,
-      ['floor CPU µs', ({ turns }) => middle(turns, (turn) => turn.floor.cpuUsPerRequest, 1)],
-      ['CPU µs', ({ turns }) => middle(turns, (turn) => turn.sluice.cpuUsPerRequest, 1)],
-      ...ratioColumns('floor / sluice', (turn) => turn.floor.cpuUsPerRequest / turn.sluice.cpuUsPerRequest),
-      ['/s', ({ turns }) => middle(turns, ({ sluice }) => sluice.perSecond)],
-      ...ratioColumns('sluice / floor', (turn) => turn.sluice.perSecond / turn.floor.perSecond),
-      ['p50 ms', ({ turns }) => middle(turns, ({ sluice }) => sluice.p50Us / 1000, 2)],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    REQUEST,
+    ['floor CPU µs', ({ turns }) => middle(turns, (turn) => turn.floor.cpuUsPerRequest, 1)],
+    ['CPU µs', ({ turns }) => middle(turns, (turn) => turn.sluice.cpuUsPerRequest, 1)],
+    ...ratioColumns('floor / sluice', (turn) => turn.floor.cpuUsPerRequest / turn.sluice.cpuUsPerRequest),
+    ['/s', ({ turns }) => middle(turns, ({ sluice }) => sluice.perSecond)],
+    ...ratioColumns('sluice / floor', (turn) => turn.sluice.perSecond / turn.floor.perSecond),
+    ['p50 ms', ({ turns }) => middle(turns, ({ sluice }) => sluice.p50Us / 1000, 2)],
+  ])
   return { numbers: results, text }
 }

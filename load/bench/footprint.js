@@ -23,30 +23,20 @@ export async function footprint(options) {
   const title =
     `Storage: bytes on disk for each event, and what Redis holds afterwards, for ${APPS} apps or for the keys; ` +
     `${seconds} s of varied events`
-  const storage = table(
-    title,
-    results,
-    [
-      REQUEST,
-      ['body bytes an event', ({ kind, bodyBytes }) => number(bodyBytes / kind.events)],
-      ['journal bytes an event', (of) => number(of.journalBytes / of.requests / of.kind.events)],
-      ['JetStream bytes an event', (of) => number(of.streamBytes / of.requests / of.kind.events)],
-      ['Redis bytes an app', ({ kind, redisBytes }) => (kind.keyed ? '' : number(redisBytes / APPS))],
-      ['Redis bytes a key', ({ kind, redisBytes, requests }) => (kind.keyed ? number(redisBytes / requests) : '')],
-      ['requests', ({ requests }) => number(requests)],
-    ],
-    options,
-  )
-  const memory = table(
-    'Peak resident memory of a node meanwhile, MB',
-    results,
-    [
-      REQUEST,
-      ['embedded', ({ embeddedMb }) => number(embeddedMb)],
-      ['JetStream and Redis', ({ clusterMb }) => number(clusterMb)],
-    ],
-    options,
-  )
+  const storage = table(title, results, options, [
+    REQUEST,
+    ['body bytes an event', ({ kind, bodyBytes }) => number(bodyBytes / kind.events)],
+    ['journal bytes an event', (of) => number(of.journalBytes / of.requests / of.kind.events)],
+    ['JetStream bytes an event', (of) => number(of.streamBytes / of.requests / of.kind.events)],
+    ['Redis bytes an app', ({ kind, redisBytes }) => (kind.keyed ? '' : number(redisBytes / APPS))],
+    ['Redis bytes a key', ({ kind, redisBytes, requests }) => (kind.keyed ? number(redisBytes / requests) : '')],
+    ['requests', ({ requests }) => number(requests)],
+  ])
+  const memory = table('Peak resident memory of a node meanwhile, MB', results, options, [
+    REQUEST,
+    ['embedded', ({ embeddedMb }) => number(embeddedMb)],
+    ['JetStream and Redis', ({ clusterMb }) => number(clusterMb)],
+  ])
   return { numbers: results, text: `${storage}\n${memory}` }
 }
 

@@ -31,20 +31,15 @@ export async function latency(options) {
   const rows = results.flatMap((result) => result.rows)
   const title =
     'Latency at a fixed rate, from the moment at which each request or write was due (no coordinated omission); medians of the rounds'
-  const text = table(
-    title,
-    rows,
-    [
-      ['at half of the best rate of', ({ row }) => row],
-      ['a second', ({ perSecond }) => number(perSecond)],
-      ['p50 ms', ({ rounds }) => middle(rounds, ({ p50Ms }) => p50Ms, 2)],
-      ['p99 ms', ({ rounds }) => middle(rounds, ({ p99Ms }) => p99Ms, 2)],
-      ['of each round', ({ rounds }) => rounds.map(({ p99Ms }) => number(p99Ms, 1)).join(', ')],
-      ['p99.9 ms', ({ rounds }) => middle(rounds, ({ p999Ms }) => p999Ms, 2)],
-      ['max ms', ({ rounds }) => middle(rounds, ({ maxMs }) => maxMs, 2)],
-    ],
-    options,
-  )
+  const text = table(title, rows, options, [
+    ['at half of the best rate of', ({ row }) => row],
+    ['a second', ({ perSecond }) => number(perSecond)],
+    ['p50 ms', ({ rounds }) => middle(rounds, ({ p50Ms }) => p50Ms, 2)],
+    ['p99 ms', ({ rounds }) => middle(rounds, ({ p99Ms }) => p99Ms, 2)],
+    ['of each round', ({ rounds }) => rounds.map(({ p99Ms }) => number(p99Ms, 1)).join(', ')],
+    ['p99.9 ms', ({ rounds }) => middle(rounds, ({ p999Ms }) => p999Ms, 2)],
+    ['max ms', ({ rounds }) => middle(rounds, ({ maxMs }) => maxMs, 2)],
+  ])
   return { numbers: results, text }
 }
 

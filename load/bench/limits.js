@@ -29,21 +29,16 @@ export async function limits(options) {
     results.push({ ...one, ...(await measure(one, seconds)) })
   }
   const title = `Limits in Redis: checks of 1 event at a fixed rate for ${seconds} s, without HTTP and queue; latency from when each was due`
-  const text = table(
-    title,
-    results,
-    [
-      [`apps, checks /s on ${NODES} nodes`, ({ apps, perSecond }) => `${number(apps)} at ${number(perSecond)}`],
-      ['done /s', ({ takes }) => number(takes / seconds)],
-      ['Redis µs a check', ({ redisUs }) => number(redisUs, 1)],
-      ['checks a call', ({ takes, calls }) => number(takes / calls, 1)],
-      ['p50 ms', ({ p50Ms }) => number(p50Ms, 2)],
-      ['p99 ms', ({ p99Ms }) => number(p99Ms, 2)],
-      ['max ms', ({ maxMs }) => number(maxMs, 1)],
-      ['outages and failures', ({ outages, failed }) => number(outages + failed)],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    [`apps, checks /s on ${NODES} nodes`, ({ apps, perSecond }) => `${number(apps)} at ${number(perSecond)}`],
+    ['done /s', ({ takes }) => number(takes / seconds)],
+    ['Redis µs a check', ({ redisUs }) => number(redisUs, 1)],
+    ['checks a call', ({ takes, calls }) => number(takes / calls, 1)],
+    ['p50 ms', ({ p50Ms }) => number(p50Ms, 2)],
+    ['p99 ms', ({ p99Ms }) => number(p99Ms, 2)],
+    ['max ms', ({ maxMs }) => number(maxMs, 1)],
+    ['outages and failures', ({ outages, failed }) => number(outages + failed)],
+  ])
   return { numbers: results, text }
 }
 

@@ -40,25 +40,23 @@ export async function overload(options) {
   )
   const rows = results.flatMap(({ name, best, runs }) => runs.map((run) => ({ name, best, ...run })))
   const title = `Overload: more than the best rate for ${seconds} s, one core, embedded queue, ${CONNECTIONS} connections`
-  const text = table(
-    title,
-    rows,
-    [
-      ['request', ({ name, times }) => `${name}: ${times}×`],
-      ['best /s', ({ best }) => number(best)],
-      ['sent / best', ({ best, during }) => number((during.accepted.count + during.refused.count) / seconds / best, 2)],
-      ['accepted / best', ({ best, during }) => `${number((100 * during.accepted.count) / seconds / best)}%`],
-      ['503 /s', ({ during }) => number(during.refused.count / seconds)],
-      ['503 p50 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p50)],
-      ['503 p99 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p99)],
-      ['last 503, s after the load', ({ after }) => lastRefused(after)],
-    ],
-    options,
-  )
+  const text = table(title, rows, options, [
+    ['request', ({ name, times }) => `${name}: ${times}×`],
+    ['best /s', ({ best }) => number(best)],
+    ['sent / best', ({ best, during }) => number((during.accepted.count + during.refused.count) / seconds / best, 2)],
+    ['accepted / best', ({ best, during }) => `${number((100 * during.accepted.count) / seconds / best)}%`],
+    ['503 /s', ({ during }) => number(during.refused.count / seconds)],
+    ...refusalColumns,
+  ])
   return { numbers: results, text }
 }
 
-/** @param {import('./pacing.js').PhaseResult} after */
-export function lastRefused({ refused, lastRefusedMs }) {
-  return refused.count === 0 ? 'none' : number(lastRefusedMs / 1000, 2)
-}
+/** How fast a 503 comes, and when there are no more of them. @type {import('./report.js').Column<Record<'during' | 'after', import('./pacing.js').PhaseResult>>[]} */
+export const refusalColumns = [
+  ['503 p50 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p50)],
+  ['503 p99 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p99)],
+  [
+    'last 503, s after the load',
+    ({ after }) => (after.refused.count === 0 ? 'none' : number(after.lastRefusedMs / 1000, 2)),
+  ],
+]

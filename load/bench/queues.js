@@ -63,32 +63,27 @@ function sideBySide(results, rounds, options) {
     `Queues compared: the server on one core with all its threads, and on the other wrk with ${CONNECTIONS} connections, ` +
     `redis-server and nats-server; medians of ${rounds}. CPU a request; "front end" is the main thread alone; ` +
     'Redis calls (scripts) and commands (scripts and what they call) per 1,000 requests'
-  return table(
-    title,
-    rows,
+  return table(title, rows, options, [
+    ['request', ({ name }) => name],
+    ['requests /s', of('perSecond')],
+    ['events /s', ({ turns, kind, mode }) => middle(turns, (turn) => turn[mode].perSecond * kind.events)],
+    ['CPU µs', of('cpuUsPerRequest', 1)],
     [
-      ['request', ({ name }) => name],
-      ['requests /s', of('perSecond')],
-      ['events /s', ({ turns, kind, mode }) => middle(turns, (turn) => turn[mode].perSecond * kind.events)],
-      ['CPU µs', of('cpuUsPerRequest', 1)],
-      [
-        'CPU µs an event',
-        ({ turns, kind, mode }) => middle(turns, (turn) => turn[mode].cpuUsPerRequest / kind.events, 2),
-      ],
-      ['front end µs', of('mainThreadUsPerRequest', 1)],
-      [
-        'front end / raw',
-        ({ turns, mode }) =>
-          middle(turns, (turn) => turn[mode].mainThreadUsPerRequest / turn.raw.mainThreadUsPerRequest, 2),
-      ],
-      ['redis µs', beside('redisUs', 1)],
-      ['nats µs', beside('natsUs', 1)],
-      ['Redis calls', beside('callsPer1000', 2)],
-      ['Redis commands', beside('commandsPer1000', 2)],
-      ['records a message', beside('recordsPerMessage', 1)],
+      'CPU µs an event',
+      ({ turns, kind, mode }) => middle(turns, (turn) => turn[mode].cpuUsPerRequest / kind.events, 2),
     ],
-    options,
-  )
+    ['front end µs', of('mainThreadUsPerRequest', 1)],
+    [
+      'front end / raw',
+      ({ turns, mode }) =>
+        middle(turns, (turn) => turn[mode].mainThreadUsPerRequest / turn.raw.mainThreadUsPerRequest, 2),
+    ],
+    ['redis µs', beside('redisUs', 1)],
+    ['nats µs', beside('natsUs', 1)],
+    ['Redis calls', beside('callsPer1000', 2)],
+    ['Redis commands', beside('commandsPer1000', 2)],
+    ['records a message', beside('recordsPerMessage', 1)],
+  ])
 }
 
 /** What a key adds to a request, of the service and of all three processes. @param {readonly Result[]} results @param {import('./turns.js').Options} options */
@@ -104,16 +99,11 @@ function costOfKeys(results, options) {
       return { name: `${unkeyed.name}: ${NAMES[mode]}`, ownUs, allUs }
     })
   })
-  return table(
-    'The cost of an Idempotency-Key, from the same runs',
-    rows,
-    [
-      ['CPU µs a request', ({ name }) => name],
-      ['unkeyed', ({ ownUs }) => number(ownUs.unkeyed, 1)],
-      ['keyed', ({ ownUs }) => number(ownUs.keyed, 1)],
-      ['added', ({ ownUs }) => number(ownUs.keyed - ownUs.unkeyed, 1)],
-      ['added, with redis and nats', ({ allUs }) => number(allUs.keyed - allUs.unkeyed, 1)],
-    ],
-    options,
-  )
+  return table('The cost of an Idempotency-Key, from the same runs', rows, options, [
+    ['CPU µs a request', ({ name }) => name],
+    ['unkeyed', ({ ownUs }) => number(ownUs.unkeyed, 1)],
+    ['keyed', ({ ownUs }) => number(ownUs.keyed, 1)],
+    ['added', ({ ownUs }) => number(ownUs.keyed - ownUs.unkeyed, 1)],
+    ['added, with redis and nats', ({ allUs }) => number(allUs.keyed - allUs.unkeyed, 1)],
+  ])
 }

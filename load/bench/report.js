@@ -36,8 +36,8 @@ export function ratioColumns(head, ratio) {
   ]
 }
 
-/** `machine`: a line below it. @template R @param {string} title @param {readonly R[]} results @param {readonly Column<R>[]} columns @param {{ markdown: boolean, machine?: string }} options */
-export function table(title, results, columns, { markdown, machine }) {
+/** `machine`: a line below it. @template R @param {string} title @param {readonly R[]} results @param {{ markdown: boolean, machine?: string }} options @param {readonly Column<R>[]} columns */
+export function table(title, results, { markdown, machine }, columns) {
   const head = columns.map(([name]) => name)
   const rows = results.map((result) => columns.map(([, cell]) => cell(result)))
   const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column].length)))

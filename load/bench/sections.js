@@ -27,22 +27,17 @@ export async function throughput(options) {
     rounds,
   })
   const title = `Throughput: one core, embedded queue, ${CONNECTIONS} connections where no others are named, compared with "raw", uWebSockets.js that only reads the body and answers; medians of ${rounds}`
-  const text = table(
-    title,
-    results,
-    [
-      REQUEST,
-      ['raw /s', ({ turns }) => middle(turns, ({ raw }) => raw.perSecond)],
-      ['sluice /s', ({ turns }) => middle(turns, ({ service }) => service.perSecond)],
-      ['ratio', ({ turns }) => middle(turns, ({ raw, service }) => service.perSecond / raw.perSecond, 2)],
-      ['events /s', ({ kind, turns }) => middle(turns, ({ service }) => service.perSecond * kind.events)],
-      ['raw CPU µs', ({ turns }) => middle(turns, ({ raw }) => raw.cpuUsPerRequest, 1)],
-      ['CPU µs', ({ turns }) => middle(turns, ({ service }) => service.cpuUsPerRequest, 1)],
-      ['p50 ms', ({ turns }) => middle(turns, ({ service }) => service.p50Us / 1000, 2)],
-      ['p99 ms', ({ turns }) => middle(turns, ({ service }) => service.p99Us / 1000, 2)],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    REQUEST,
+    ['raw /s', ({ turns }) => middle(turns, ({ raw }) => raw.perSecond)],
+    ['sluice /s', ({ turns }) => middle(turns, ({ service }) => service.perSecond)],
+    ['ratio', ({ turns }) => middle(turns, ({ raw, service }) => service.perSecond / raw.perSecond, 2)],
+    ['events /s', ({ kind, turns }) => middle(turns, ({ service }) => service.perSecond * kind.events)],
+    ['raw CPU µs', ({ turns }) => middle(turns, ({ raw }) => raw.cpuUsPerRequest, 1)],
+    ['CPU µs', ({ turns }) => middle(turns, ({ service }) => service.cpuUsPerRequest, 1)],
+    ['p50 ms', ({ turns }) => middle(turns, ({ service }) => service.p50Us / 1000, 2)],
+    ['p99 ms', ({ turns }) => middle(turns, ({ service }) => service.p99Us / 1000, 2)],
+  ])
   const shares = results.map(({ name, turns }) => {
     const of = (/** @type {'raw' | 'service'} */ side) => median(turns.map((turn) => turn[side].cpuUsPerRequest))
     return { name, here: of('raw') / of('service') }
@@ -57,19 +52,14 @@ export async function decode(options) {
   const results = await answerOf(LOAD_CORE, DECODE, [options.quick ? 40 : 120])
   const title =
     'Decoding alone: CPU time of a body, compared with isUtf8, JSON.parse, a compiled schema and JSON.stringify'
-  const text = table(
-    title,
-    results,
-    [
-      ['body', ({ events, body }) => `${counted(events, 'event')}, ${body}`],
-      ['bytes', ({ bytes }) => number(bytes)],
-      ['decoder µs', ({ turns }) => middle(turns, ({ ownUs }) => ownUs, 2)],
-      ['JSON.parse + ajv µs', ({ turns }) => middle(turns, ({ usualUs }) => usualUs, 2)],
-      ['speedup', ({ turns }) => middle(turns, ({ ownUs, usualUs }) => usualUs / ownUs, 1)],
-      ['MB/s', ({ bytes, turns }) => number(bytes / median(turns.map(({ ownUs }) => ownUs)))],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    ['body', ({ events, body }) => `${counted(events, 'event')}, ${body}`],
+    ['bytes', ({ bytes }) => number(bytes)],
+    ['decoder µs', ({ turns }) => middle(turns, ({ ownUs }) => ownUs, 2)],
+    ['JSON.parse + ajv µs', ({ turns }) => middle(turns, ({ usualUs }) => usualUs, 2)],
+    ['speedup', ({ turns }) => middle(turns, ({ ownUs, usualUs }) => usualUs / ownUs, 1)],
+    ['MB/s', ({ bytes, turns }) => number(bytes / median(turns.map(({ ownUs }) => ownUs)))],
+  ])
   return { numbers: results, text }
 }
 
@@ -88,20 +78,15 @@ export async function memory(options) {
     })
   })
   const title = `Memory: ${nameOf(casesOf({ varied: [true] })[0])}, one core, one decoder thread, ${seconds} s`
-  const text = table(
-    title,
-    results,
-    [
-      ['what reads HTTP', ({ kind }) => kind.engine ?? ''],
-      ['idle MB', ({ idle }) => number(idle.resident)],
-      [`after ${seconds} s at full load`, ({ loaded }) => number(loaded.resident)],
-      ['peak', ({ loaded }) => number(loaded.peak)],
-      ['requests /s', ({ result }) => number(result.perSecond)],
-      // Freed memory is used again first.
-      ['an idle connection KB', ({ connectionKb }) => (connectionKb > 0 ? number(connectionKb, 2) : 'not seen')],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    ['what reads HTTP', ({ kind }) => kind.engine ?? ''],
+    ['idle MB', ({ idle }) => number(idle.resident)],
+    [`after ${seconds} s at full load`, ({ loaded }) => number(loaded.resident)],
+    ['peak', ({ loaded }) => number(loaded.peak)],
+    ['requests /s', ({ result }) => number(result.perSecond)],
+    // Freed memory is used again first.
+    ['an idle connection KB', ({ connectionKb }) => (connectionKb > 0 ? number(connectionKb, 2) : 'not seen')],
+  ])
   return { numbers: results, text }
 }
 

@@ -5,7 +5,7 @@
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { casesOf } from './cases.js'
-import { lastRefused } from './overload.js'
+import { refusalColumns } from './overload.js'
 import { runPaced } from './pacing.js'
 import { ensurePrograms, startCluster } from './programs.js'
 import { milliseconds, number, table } from './report.js'
@@ -50,23 +50,16 @@ export async function slowQueue(options) {
     }),
   )
   const title = `Slow queue: nats-server runs ${AWAKE_MS} ms of every ${PERIOD_MS}, for ${seconds} s; keyed, ${CONNECTIONS} connections`
-  const text = table(
-    title,
-    results,
-    [
-      ['', () => `NATS takes 1/${TIMES} of the load`],
-      ['offered /s', ({ during }) => number((during.accepted.count + during.refused.count) / seconds)],
-      ['stored /s', ({ during }) => number(during.stored / seconds)],
-      ['202 /s', ({ during }) => number(during.accepted.count / seconds)],
-      ['202 / stored', ({ during }) => `${number((100 * during.accepted.count) / during.stored, 1)}%`],
-      ['stored, not 202', ({ during }) => number(during.stored - during.accepted.count)],
-      ['202 p99 ms', ({ during }) => milliseconds(during.accepted.fromSentMs.p99)],
-      ['503 p50 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p50)],
-      ['503 p99 ms', ({ during }) => milliseconds(during.refused.fromSentMs.p99)],
-      ['last 503, s after the load', ({ after }) => lastRefused(after)],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    ['', () => `NATS takes 1/${TIMES} of the load`],
+    ['offered /s', ({ during }) => number((during.accepted.count + during.refused.count) / seconds)],
+    ['stored /s', ({ during }) => number(during.stored / seconds)],
+    ['202 /s', ({ during }) => number(during.accepted.count / seconds)],
+    ['202 / stored', ({ during }) => `${number((100 * during.accepted.count) / during.stored, 1)}%`],
+    ['stored, not 202', ({ during }) => number(during.stored - during.accepted.count)],
+    ['202 p99 ms', ({ during }) => milliseconds(during.accepted.fromSentMs.p99)],
+    ...refusalColumns,
+  ])
   return { numbers: results, text }
 }
 

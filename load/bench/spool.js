@@ -68,25 +68,20 @@ export async function spool(options) {
     none = '',
   ) =>
     shown(turns, ({ p99: { draining, without } }) => (draining === null ? null : read(draining, without)), digits, none)
-  const text = table(
-    title,
-    results,
-    [
-      REQUEST,
-      ['journal µs', ({ turns }) => middle(turns, ({ journal }) => journal, 1)],
-      ['NATS µs', ({ turns }) => middle(turns, ({ stream }) => stream, 1)],
-      ['spooling µs', ({ turns }) => middle(turns, (turn) => turn.spool, 1)],
-      ['spooling / journal', ({ turns }) => middle(turns, (turn) => turn.spool / turn.journal, 2)],
-      ['spooling / NATS', ({ turns }) => middle(turns, (turn) => turn.spool / turn.stream, 2)],
-      ['sent again /s', ({ turns }) => drained(turns, (rate) => rate)],
-      ['NATS alone /s', ({ turns }) => middle(turns, ({ published }) => published)],
-      ['share', ({ turns }) => drained(turns, (rate, { published }) => rate / published, 2)],
-      ['live p99 ms, draining', ({ turns }) => live(turns, (draining) => draining, 1, 'sent before')],
-      ['without', ({ turns }) => live(turns, (_, without) => without)],
-      ['ratio', ({ turns }) => live(turns, (draining, without) => draining / without, 2)],
-    ],
-    options,
-  )
+  const text = table(title, results, options, [
+    REQUEST,
+    ['journal µs', ({ turns }) => middle(turns, ({ journal }) => journal, 1)],
+    ['NATS µs', ({ turns }) => middle(turns, ({ stream }) => stream, 1)],
+    ['spooling µs', ({ turns }) => middle(turns, (turn) => turn.spool, 1)],
+    ['spooling / journal', ({ turns }) => middle(turns, (turn) => turn.spool / turn.journal, 2)],
+    ['spooling / NATS', ({ turns }) => middle(turns, (turn) => turn.spool / turn.stream, 2)],
+    ['sent again /s', ({ turns }) => drained(turns, (rate) => rate)],
+    ['NATS alone /s', ({ turns }) => middle(turns, ({ published }) => published)],
+    ['share', ({ turns }) => drained(turns, (rate, { published }) => rate / published, 2)],
+    ['live p99 ms, draining', ({ turns }) => live(turns, (draining) => draining, 1, 'sent before')],
+    ['without', ({ turns }) => live(turns, (_, without) => without)],
+    ['ratio', ({ turns }) => live(turns, (draining, without) => draining / without, 2)],
+  ])
   return { numbers: results, text }
 }
 

@@ -39,21 +39,16 @@ export async function sync(options) {
     (/** @type {typeof rows[number]} */ { turns, which }) =>
       middle(turns, (turn) => turn[which][member], digits)
   const title = `What syncing costs: ${CONNECTIONS} connections; medians of ${rounds}, by turns`
-  const text = table(
-    title,
-    rows,
-    [
-      REQUEST,
-      ['offered /s', ({ kind }) => number(kind.perSecond ?? 0)],
-      ['NATS', ({ which }) => NAMES[which]],
-      ['202 /s', of('storedPerSecond', 0)],
-      ['503', (row) => `${middle(row.turns, (turn) => 100 * turn[row.which].refusedShare)}%`],
-      ['202 p50 ms', of('p50Ms', 1)],
-      ['202 p99 ms', of('p99Ms', 1)],
-      ['nats µs', of('natsUs', 1)],
-    ],
-    options,
-  )
+  const text = table(title, rows, options, [
+    REQUEST,
+    ['offered /s', ({ kind }) => number(kind.perSecond ?? 0)],
+    ['NATS', ({ which }) => NAMES[which]],
+    ['202 /s', of('storedPerSecond', 0)],
+    ['503', (row) => `${middle(row.turns, (turn) => 100 * turn[row.which].refusedShare)}%`],
+    ['202 p50 ms', of('p50Ms', 1)],
+    ['202 p99 ms', of('p99Ms', 1)],
+    ['nats µs', of('natsUs', 1)],
+  ])
   return { numbers: results, text }
 }
 

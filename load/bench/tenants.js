@@ -17,19 +17,14 @@ export async function tenants(options) {
   )
   const title =
     "Decoding beside another tenant: time of one tenant's body, each behind another tenant's of 100 events; medians, and the middle half of the rounds"
-  const text = table(
-    title,
-    rows,
-    [
-      ['body', ({ events, body }) => `${counted(events, 'event')}, ${body}`],
-      ['the other sends', ({ other }) => other],
-      ['µs', ({ us, other }) => number(median(us[other]), 2)],
-      ['to alone', ({ us, other }) => ratio(us[other], us.alone)],
-      ['to one layout', ({ us, other }) => ratio(us[other], us['one layout'])],
-      ['to layouts not shared', ({ us, other }) => ratio(us[other], us[`${other}, apart`])],
-    ],
-    options,
-  )
+  const text = table(title, rows, options, [
+    ['body', ({ events, body }) => `${counted(events, 'event')}, ${body}`],
+    ['the other sends', ({ other }) => other],
+    ['µs', ({ us, other }) => number(median(us[other]), 2)],
+    ['to alone', ({ us, other }) => ratio(us[other], us.alone)],
+    ['to one layout', ({ us, other }) => ratio(us[other], us['one layout'])],
+    ['to layouts not shared', ({ us, other }) => ratio(us[other], us[`${other}, apart`])],
+  ])
   return { numbers: results, text }
 }
 

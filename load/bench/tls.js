@@ -21,20 +21,15 @@ export async function tls(options) {
     seconds: options.quick ? 4 : 8,
   })
   const title = `TLS on the public port: CPU µs a request, connections kept, embedded queue; medians of ${rounds}`
-  const text = table(
-    title,
-    results,
+  const text = table(title, results, options, [
+    REQUEST,
+    ['without µs', ({ turns }) => middle(turns, ({ plain }) => plain.cpuUsPerRequest, 1)],
+    ['with TLS µs', ({ turns }) => middle(turns, ({ encrypted }) => encrypted.cpuUsPerRequest, 1)],
     [
-      REQUEST,
-      ['without µs', ({ turns }) => middle(turns, ({ plain }) => plain.cpuUsPerRequest, 1)],
-      ['with TLS µs', ({ turns }) => middle(turns, ({ encrypted }) => encrypted.cpuUsPerRequest, 1)],
-      [
-        'ratio',
-        ({ turns }) => middle(turns, ({ plain, encrypted }) => encrypted.cpuUsPerRequest / plain.cpuUsPerRequest, 2),
-      ],
+      'ratio',
+      ({ turns }) => middle(turns, ({ plain, encrypted }) => encrypted.cpuUsPerRequest / plain.cpuUsPerRequest, 2),
     ],
-    options,
-  )
+  ])
   return { numbers: results, text }
 }
 

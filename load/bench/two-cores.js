@@ -26,6 +26,7 @@ export async function twoCores(options) {
   const text = table(
     `One process on one core and on two, of which the load has its part; medians of ${how.rounds}, by turns`,
     cores,
+    options,
     [
       REQUEST,
       ['one core /s', ({ turns }) => middle(turns, ({ one }) => one.perSecond)],
@@ -36,7 +37,6 @@ export async function twoCores(options) {
       ['of it the front end', ({ turns }) => middle(turns, ({ two }) => two.mainThreadUsPerRequest, 1)],
       ['most, by it', ({ turns }) => number(1e6 / median(turns.map(({ two }) => two.mainThreadUsPerRequest)))],
     ],
-    options,
   )
   // On the one core that the load leaves: on two cores of their own two processes take so many times the requests of one.
   const processes = await compareLoads(options, {
@@ -44,19 +44,14 @@ export async function twoCores(options) {
     starts: () => ({ one: startCluster, two: () => startCluster({ env: { SLUICE_PROCESSES: '2' } }) }),
     ...how,
   })
-  const processText = table(
-    'SLUICE_PROCESSES=2 on one core',
-    processes,
+  const processText = table('SLUICE_PROCESSES=2 on one core', processes, options, [
+    ['Redis and JetStream', ({ name }) => name],
+    ['CPU µs, one process', ({ turns }) => middle(turns, ({ one }) => one.cpuUsPerRequest, 1)],
+    ['two', ({ turns }) => middle(turns, ({ two }) => two.cpuUsPerRequest, 1)],
     [
-      ['Redis and JetStream', ({ name }) => name],
-      ['CPU µs, one process', ({ turns }) => middle(turns, ({ one }) => one.cpuUsPerRequest, 1)],
-      ['two', ({ turns }) => middle(turns, ({ two }) => two.cpuUsPerRequest, 1)],
-      [
-        'on two cores, by it',
-        ({ turns }) => middle(turns, ({ one, two }) => (2 * one.cpuUsPerRequest) / two.cpuUsPerRequest, 2),
-      ],
+      'on two cores, by it',
+      ({ turns }) => middle(turns, ({ one, two }) => (2 * one.cpuUsPerRequest) / two.cpuUsPerRequest, 2),
     ],
-    options,
-  )
+  ])
   return { numbers: { cores, processes }, text: `${text}\n${processText}` }
 }

@@ -76,19 +76,14 @@ export async function watchers(options) {
   const title =
     `Watchers: ${number(PER_SECOND)} requests/s, ${results[0].name}; medians of ${rounds}. ` +
     `Ten of the console cost a request ${cost('console')}, ten of the portal ${cost('portal')}; 1 µs is 1% of a core`
-  const text = table(
-    title,
-    rows,
-    [
-      ['watchers', ({ watched }) => NAMES[watched]],
-      ['CPU, % of a core', ({ turns }) => middle(turns, (run) => (run.cpuUsPerRequest * run.perSecond) / 1e4, 1)],
-      ['CPU, µs a request', ({ turns }) => middle(turns, ({ cpuUsPerRequest }) => cpuUsPerRequest, 1)],
-      ['p99 ms', ({ turns }) => middle(turns, ({ p99Ms }) => p99Ms, 2)],
-      ['resident MB', ({ turns }) => middle(turns, ({ residentMb }) => residentMb)],
-      ['sent to them KB/s', ({ turns }) => middle(turns, (run) => run.watchedBytes / 1000 / seconds)],
-    ],
-    options,
-  )
+  const text = table(title, rows, options, [
+    ['watchers', ({ watched }) => NAMES[watched]],
+    ['CPU, % of a core', ({ turns }) => middle(turns, (run) => (run.cpuUsPerRequest * run.perSecond) / 1e4, 1)],
+    ['CPU, µs a request', ({ turns }) => middle(turns, ({ cpuUsPerRequest }) => cpuUsPerRequest, 1)],
+    ['p99 ms', ({ turns }) => middle(turns, ({ p99Ms }) => p99Ms, 2)],
+    ['resident MB', ({ turns }) => middle(turns, ({ residentMb }) => residentMb)],
+    ['sent to them KB/s', ({ turns }) => middle(turns, (run) => run.watchedBytes / 1000 / seconds)],
+  ])
   return { numbers: results, text }
 }
 

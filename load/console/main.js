@@ -110,7 +110,7 @@ async function whileEventsCome() {
 /** @param {string} title @param {string[]} head @param {string[][]} rows */
 function show(title, head, rows) {
   const columns = head.map((name, at) => /** @type {const} */ ([name, (/** @type {string[]} */ row) => row[at]]))
-  console.log(table(title, rows, columns, { markdown: false }))
+  console.log(table(title, rows, { markdown: false }, columns))
 }
 
 try {

@@ -102,7 +102,7 @@ const KINDS = {
     return anything([...inPieces(random, whole, ground, 3), ...someEnd(random)], true)
   },
   flood: (random) => {
-    const one = requests.refusedByHead(random).bytes
+    const one = requests.refusedByHead(random)
     const whole = Buffer.concat(Array.from({ length: random.between(100, 5000) }, () => one))
     /** @type {Step[]} */
     const steps = [{ do: 'write', bytes: whole }]
@@ -199,7 +199,7 @@ export function scriptOf(ground, client) {
 
 /** @param {Random} random @param {Ground} ground */
 function anyRequest(random, ground) {
-  if (random.chance(0.5)) return requests.refusedByHead(random).bytes
+  if (random.chance(0.5)) return requests.refusedByHead(random)
   const encoding = requests.pickEncoding(random)
   const { body } = requests.makeBody(random, ground.nowMs)
   const key = random.chance(0.3) ? requests.makeKey(random, ground.round) : null

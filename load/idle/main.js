@@ -77,16 +77,11 @@ async function measure(connections, delayMs) {
   await service.stop()
   const rows = clients.map(({ name }, at) => ({ name, without: columns[0][at], withIt: columns[1][at] }))
   const title = `Lost of ${connections} requests after a silence of 8 to 13.5 s, ${delayMs} ms away, sluice on Node ${process.version}`
-  const text = table(
-    title,
-    rows,
-    [
-      ['client', ({ name }) => name],
-      ['without the header', ({ without }) => without],
-      ['with it', ({ withIt }) => withIt],
-    ],
-    { markdown: true },
-  )
+  const text = table(title, rows, { markdown: true }, [
+    ['client', ({ name }) => name],
+    ['without the header', ({ without }) => without],
+    ['with it', ({ withIt }) => withIt],
+  ])
   console.log(`\n${text}`)
 }
 

@@ -1,25 +1,15 @@
 // @ts-check
 // The apps of a local node: one with room for any load, and one for each way of being refused.
 
-/** Never reached. */
-const ENDLESS = 1_000_000_000_000
+import { endlessApp } from '../shared/service.js'
+
 /** The app that sends where nothing else is said. */
 export const AMPLE_KEY = 'ak_load_ample'
 
 /** @typedef {{ app_key: string, app_id: string, plan: string, subscription: string, trial_ends_at?: string, events_per_minute?: number, events_per_day?: number, events_per_month?: number }} AppRecord */
 
 /** The key is `ak_load_` and the name. @param {string} name @param {Partial<AppRecord>} [changes] @returns {AppRecord} */
-function app(name, changes = {}) {
-  const limits = { events_per_minute: ENDLESS, events_per_month: ENDLESS }
-  return {
-    app_key: `ak_load_${name}`,
-    app_id: `load-${name}`,
-    plan: '5m',
-    subscription: 'active',
-    ...limits,
-    ...changes,
-  }
-}
+const app = (name, changes = {}) => ({ ...endlessApp(`ak_load_${name}`, `load-${name}`), ...changes })
 
 export function apps() {
   return [

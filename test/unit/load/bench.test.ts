@@ -79,7 +79,7 @@ describe('the machine', () => {
     ])
       expect(line).toContain(value)
     for (const markdown of [true, false]) {
-      expect(table('T', ['b'], [['a', (cell) => cell]], { markdown, machine: line }).endsWith(`\n\n${line}\n`)).toBe(
+      expect(table('T', ['b'], { markdown, machine: line }, [['a', (cell) => cell]]).endsWith(`\n\n${line}\n`)).toBe(
         true,
       )
     }

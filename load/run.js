@@ -2,9 +2,7 @@
 // `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
 // for the run, and ends with k6's exit code, or with 1 where only what was found afterwards is wrong.
 
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { endAll } from '../test/support/processes.js'
@@ -18,6 +16,7 @@ import { probe } from './run/probe.js'
 import { SCRIPTS } from './run/scripts.js'
 import { clearReport, closeRun } from './run/verify.js'
 import { busyLine, isBusy, loadNow, machineOf } from './shared/machine.js'
+import { temporaryFolder } from './shared/program.js'
 import { startService } from './shared/service.js'
 
 const SETTING_COLUMN = 28
@@ -116,18 +115,17 @@ async function prepare(given, name, folder) {
   }
   const dataDir = join(folder, 'node')
   mkdirSync(dataDir)
-  writeFileSync(join(dataDir, 'apps.json'), JSON.stringify({ apps: [...apps(), ...ownApps(given)] }))
   const isPinned = (given.PIN ?? environment.PIN ?? '0') === '1'
   const places = divideCores(isPinned)
-  const node = await startService({ dataDir, env: nodeEnvironment, before: places.node })
+  const node = await startService({
+    dataDir,
+    apps: [...apps(), ...ownApps(given)],
+    env: nodeEnvironment,
+    before: places.node,
+  })
   const [baseUrl, adminUrl] = [node.port, node.adminPort].map((port) => `http://127.0.0.1:${port}`)
   console.log(`a node at ${baseUrl}, admin port at ${adminUrl}, data in ${dataDir}`)
-  const local = {
-    LOCAL_NODE: '1',
-    BASE_URL: baseUrl,
-    ADMIN_URL: adminUrl,
-    APP_KEY: AMPLE_KEY,
-  }
+  const local = { LOCAL_NODE: '1', BASE_URL: baseUrl, ADMIN_URL: adminUrl, APP_KEY: AMPLE_KEY }
   return { environment: { ...local, ...environment, ...given }, node, place: places.k6 }
 }
 
@@ -163,18 +161,13 @@ async function main() {
   }
   if (!Object.hasOwn(SCRIPTS, name) || extra.length > 0)
     throw new Error(`no such script: ${[name, ...extra].join(' ')}\n${list()}`)
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-load-'))
-  const clean = async () => {
-    await endAll()
-    if (keep) console.log(`kept: ${folder}`)
-    else await rm(folder, { recursive: true, force: true, maxRetries: 5 })
-  }
+  const folder = temporaryFolder('load', { isKept: keep })
   // k6 ends its run at a signal and still writes its report; a second signal ends everything at once.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
     let signals = 0
     process.on(signal, () => {
       process.exitCode = EXIT.interrupted
-      if (++signals > 1 || !stopK6()) void clean().finally(() => process.exit(EXIT.interrupted))
+      if (++signals > 1 || !stopK6()) void endAll().finally(() => process.exit(EXIT.interrupted))
     })
   }
   try {
@@ -182,7 +175,7 @@ async function main() {
     // A signal has said already what the run ends with.
     process.exitCode ??= code
   } finally {
-    await clean()
+    await endAll()
   }
 }
 

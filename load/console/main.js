@@ -4,7 +4,7 @@
 
 import { parseArgs } from 'node:util'
 import { launchChromium, loadScenes } from '../../test/support/load-scenes.js'
-import { table } from '../bench/report.js'
+import { median, table } from '../bench/report.js'
 
 const { values: flags } = parseArgs({
   options: { loads: { type: 'string', default: '9' }, seconds: { type: 'string', default: '10' } },
@@ -37,11 +37,6 @@ async function opened(name) {
     double.stop()
   }
   return { double, page, session, end }
-}
-
-/** @param {number[]} values */
-function median(values) {
-  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]
 }
 
 /** @param {number} seconds */

@@ -79,9 +79,8 @@ export async function prepareGround({ folder, apps, nodes: count, beside = null,
   for (let index = 0; index < count; index++) {
     const [port, adminPort] = [await freePort(), await freePort()]
     const name = `node-${index + 1}`
-    const own = join(folder, name)
-    const spoolDir = isSpooled ? join(own, 'spool') : null
-    const each = createNode({ name, port, adminPort, folder: own, versions, env, spoolDir, onLog, onDeath })
+    const own = { name, port, adminPort, folder: join(folder, name), versions, onLog, onDeath }
+    const each = createNode({ ...own, env: isSpooled ? { ...env, SLUICE_SPOOL_DIR: join(own.folder, 'spool') } : env })
     if (index % 2 === 1) each.change()
     nodes.push(each)
   }

@@ -20,7 +20,6 @@ const LOG_TAIL_MS = 10_000
 const DAY_MS = 86_400_000
 
 /** @typedef {import('./checks.js').Violations} Violations */
-/** @typedef {import('./checks.js').Stored} Stored */
 /** @typedef {import('./faults.js').EpisodeEntry} EpisodeEntry */
 /** @typedef {import('./ground.js').LimitedApp} LimitedApp */
 /** @typedef {import('./load.js').Load} Load */

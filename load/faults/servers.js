@@ -9,11 +9,10 @@ import { NATS_SERVER, startNatsServers as startServers, startRedis as startStore
 import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 
 /** What a drain may take, and a little for a machine that is busy. */
-export const DRAIN_TIMEOUT_MS = 30_000
+const DRAIN_TIMEOUT_MS = 30_000
 const NODE_FLAGS = nodeFlagsOf(ROOT)
 
 /** @typedef {Omit<import('../../test/support/processes.js').Running, 'stdout'>} Running */
-/** @typedef {import('../../test/support/processes.js').Exit} Exit */
 /** @typedef {{ name: string, atMs: number, level: string, text: string }} LogLine */
 
 /**
@@ -59,28 +58,14 @@ export async function copyService(folder) {
 
 /** A built service: what a report calls it, and its folder. @typedef {{ name: string, dist: string }} Version */
 
-/**
- * @typedef {object} Node
- * @property {string} name
- * @property {number} port
- * @property {number} adminPort
- * @property {number} life counts its starts
- * @property {() => string} change from its next start on it runs the next of its versions, which is named
- * @property {() => number} pid
- * @property {() => Promise<void>} start resolves when it listens
- * @property {() => Promise<void>} kill
- * @property {() => Promise<Exit | null>} terminate SIGTERM; null: still there when it had to be gone
- * @property {() => void} freeze
- * @property {() => void} resume
- */
+/** @typedef {ReturnType<typeof createNode>} Node */
 
 /**
  * @param {{ name: string, port: number, adminPort: number, folder: string, versions: readonly Version[],
- *   env: Record<string, string>, spoolDir?: string | null, onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options
+ *   env: Readonly<Record<string, string>>, onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options
  *   `versions`: it begins with the first; `onDeath`: it ended by itself
- * @returns {Node}
  */
-export function createNode({ name, port, adminPort, folder, versions, env, spoolDir = null, onLog, onDeath }) {
+export function createNode({ name, port, adminPort, folder, versions, env, onLog, onDeath }) {
   mkdirSync(folder, { recursive: true })
   /** @type {Running | null} */
   let process = null
@@ -91,16 +76,28 @@ export function createNode({ name, port, adminPort, folder, versions, env, spool
     if (process === null) throw new Error(`${name} was never started`)
     return process
   }
+  const ownEnvironment = {
+    ...env,
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    SLUICE_ADMIN_PORT: String(adminPort),
+    SLUICE_ADMIN_HOST: '127.0.0.1',
+    SLUICE_DATA_DIR: join(folder, 'data'),
+    SLUICE_PARSERS: '1',
+  }
   const node = {
     name,
     port,
     adminPort,
+    /** Counts its starts. */
     life: 0,
     pid: () => alive().pid,
+    /** From its next start on it runs the next of its versions, which is named. */
     change: () => {
       changes += 1
       return version().name
     },
+    /** Resolves when it listens. */
     start: async () => {
       isMeantToEnd = false
       node.life += 1
@@ -109,13 +106,16 @@ export function createNode({ name, port, adminPort, folder, versions, env, spool
         onLog(readLogLine(name, text))
       })
       const program = ['node', ...NODE_FLAGS, join(version().dist, 'main.js')]
-      process = await startNode({ program, cwd: folder, env: nodeEnvironment(), onOutput: lines })
-      void noticeDeath(process)
+      process = await startNode({ program, cwd: folder, env: ownEnvironment, onOutput: lines })
+      void process.exited.then(({ code, signal }) => {
+        if (!isMeantToEnd) onDeath(`${name} ended by itself: code ${code}, signal ${signal}`)
+      })
     },
     kill: () => {
       isMeantToEnd = true
       return kill(alive())
     },
+    /** SIGTERM; null: still there when it had to be gone. */
     terminate: () => {
       isMeantToEnd = true
       return terminate(alive(), DRAIN_TIMEOUT_MS)
@@ -123,21 +123,6 @@ export function createNode({ name, port, adminPort, folder, versions, env, spool
     freeze: () => alive().signal('SIGSTOP'),
     resume: () => alive().signal('SIGCONT'),
   }
-  /** @param {Running} started */
-  const noticeDeath = async (started) => {
-    const { code, signal } = await started.exited
-    if (!isMeantToEnd) onDeath(`${name} ended by itself: code ${code}, signal ${signal}`)
-  }
-  const nodeEnvironment = () => ({
-    ...env,
-    PORT: String(port),
-    HOST: '127.0.0.1',
-    SLUICE_ADMIN_PORT: String(adminPort),
-    SLUICE_ADMIN_HOST: '127.0.0.1',
-    SLUICE_DATA_DIR: join(folder, 'data'),
-    SLUICE_PARSERS: '1',
-    ...(spoolDir !== null && { SLUICE_SPOOL_DIR: spoolDir }),
-  })
   return node
 }
 

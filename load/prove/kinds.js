@@ -52,15 +52,55 @@ const BUGS = [...SHARED_MODE, ...ONE_MACHINE].map(({ name }) => name)
 const BUGS_A_RUN = 2
 const BODIES = 40_000
 
+/** @param {string} command @param {string[]} words @returns {Kind['args']} */
+const seeded =
+  (command, ...words) =>
+  (seed) => [command, '--', ...words, '--seed', `${seed}`]
+
 /** @param {string | undefined} otherNode a second Node, for the fuzzer. @param {string | undefined} beside an older commit @returns {readonly Kind[]} */
 export function kinds(otherNode, beside) {
-  const nodes = [undefined, ...(otherNode === undefined ? [] : [otherNode])]
+  const nodes = otherNode === undefined ? [[]] : [[], ['--node', otherNode]]
   const fault = [[], ['--outage', '2'], ...(beside === undefined ? [] : [['--beside', beside]])]
   return [
-    ...Object.entries(SCENARIOS).map(([scenario, histories]) => simulate(scenario, histories)),
-    ...nodes.flatMap((node) => ['uws', 'node'].map((engine) => fuzz(engine, node))),
-    ...[[], ['--shared']].map((more) => crash(more)),
-    ...fault.map((more) => faults(more)),
+    ...Object.entries(SCENARIOS).map(([scenario, histories]) => ({
+      name: `simulate ${scenario}`,
+      unit: 'histories',
+      share: 6,
+      amount: histories,
+      step: histories,
+      rooms: ENGINE_ROOMS,
+      args: seeded('simulate', '--scenario', scenario, '--runs', `${histories}`),
+    })),
+    ...nodes.flatMap((more) =>
+      ['uws', 'node'].map((engine) => ({
+        name: `fuzz ${engine}${more.length === 0 ? '' : ', second Node'}`,
+        unit: 'minutes',
+        share: 5,
+        amount: 2,
+        step: 1,
+        rooms: SERVICE_ROOMS,
+        args: seeded('fuzz', '--minutes', '2', ...more),
+        env: { SLUICE_HTTP_ENGINE: engine },
+      })),
+    ),
+    ...[[], ['--shared']].map((more) => ({
+      name: more.length === 0 ? 'crash one machine' : 'crash shared',
+      unit: 'kills',
+      share: 5,
+      amount: 20,
+      step: 1,
+      rooms: SERVICE_ROOMS,
+      args: seeded('crash', '--rounds', '20', ...more),
+    })),
+    ...fault.map((more) => ({
+      name: ['faults', ...more.slice(0, 1)].join(' ').replace('--', ''),
+      unit: 'minutes',
+      share: 3,
+      amount: 3,
+      step: 1,
+      rooms: SERVICE_ROOMS,
+      args: seeded('faults', '--minutes', '3', ...more),
+    })),
     {
       name: 'planted bugs',
       unit: 'bugs',
@@ -78,61 +118,7 @@ export function kinds(otherNode, beside) {
       amount: BODIES,
       step: BODIES,
       rooms: ['contract', 'decode'],
-      args: (from) => ['differential', '--', '--bodies', `${BODIES}`, '--seed', `${from}`],
+      args: seeded('differential', '--bodies', `${BODIES}`),
     },
   ]
-}
-
-/** @param {string} scenario @param {number} histories @returns {Kind} */
-function simulate(scenario, histories) {
-  return {
-    name: `simulate ${scenario}`,
-    unit: 'histories',
-    share: 6,
-    amount: histories,
-    step: histories,
-    rooms: ENGINE_ROOMS,
-    args: (from) => ['simulate', '--', '--scenario', scenario, '--runs', `${histories}`, '--seed', `${from}`],
-  }
-}
-
-/** @param {string} engine @param {string | undefined} node @returns {Kind} */
-function fuzz(engine, node) {
-  const more = node === undefined ? [] : ['--node', node]
-  return {
-    name: `fuzz ${engine}${node === undefined ? '' : ', second Node'}`,
-    unit: 'minutes',
-    share: 5,
-    amount: 2,
-    step: 1,
-    rooms: SERVICE_ROOMS,
-    args: (from) => ['fuzz', '--', '--minutes', '2', '--seed', `${from}`, ...more],
-    env: { SLUICE_HTTP_ENGINE: engine },
-  }
-}
-
-/** @param {readonly string[]} more @returns {Kind} */
-function crash(more) {
-  return {
-    name: more.length === 0 ? 'crash one machine' : 'crash shared',
-    unit: 'kills',
-    share: 5,
-    amount: 20,
-    step: 1,
-    rooms: SERVICE_ROOMS,
-    args: (from) => ['crash', '--', '--rounds', '20', '--seed', `${from}`, ...more],
-  }
-}
-
-/** @param {readonly string[]} more @returns {Kind} */
-function faults(more) {
-  return {
-    name: ['faults', ...more.slice(0, 1)].join(' ').replace('--', ''),
-    unit: 'minutes',
-    share: 3,
-    amount: 3,
-    step: 1,
-    rooms: SERVICE_ROOMS,
-    args: (from) => ['faults', '--', '--minutes', '3', '--seed', `${from}`, ...more],
-  }
 }

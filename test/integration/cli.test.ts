@@ -1,4 +1,4 @@
-// What a transcript cannot show of the commands: disks that are full, and processes that lose their parent or their reader.
+// What a transcript cannot show of the commands: disks that are full, pipes, and a process that loses its parent.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
-import { batch, post } from '../support/client.ts'
+import { batch } from '../support/client.ts'
 import { appRecord, type CommandResult, eventually, makeFolder, runCommand, writeApps } from '../support/service.ts'
 import { mountSmall, takeAllRoom } from '../support/small-disk.ts'
 
@@ -96,35 +96,6 @@ test('serve under npx drains when a SIGTERM reaches npx alone', async () => {
     } catch {
       // All of it has ended.
     }
-  }
-})
-
-test('serve goes on when nobody reads its log any more', async () => {
-  const child = spawn(process.execPath, [MAIN, 'serve'], {
-    env: { PATH: '', SLUICE_DATA_DIR: folder, PORT: '0', SLUICE_ADMIN_PORT: '0' },
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const exited = new Promise<number | null>((done) => {
-    child.once('exit', (code) => done(code))
-  })
-  try {
-    let output = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-    })
-    await eventually('it listens', () => output.includes('"msg":"listening"'))
-    child.stdout.destroy()
-    // A change of the app file is logged; then it still drains in good order.
-    await sluice(['apps', 'add', '--app-id', 'late', '--plan', 'trial'])
-    const { port } = JSON.parse(output.trimEnd().split('\n').at(-1) ?? '') as { port: number }
-    const key = (JSON.parse(readFileSync(join(folder, 'apps.json'), 'utf8')) as { apps: { app_key: string }[] }).apps[1]
-      .app_key
-    await eventually('the change holds', async () => (await post({ port }, batch(key))).status === 202)
-    child.kill('SIGTERM')
-    expect(await exited).toBe(0)
-  } finally {
-    child.kill('SIGKILL')
   }
 })
 

@@ -42,7 +42,8 @@ export class Workspace {
     for (const file of listed.toString().split('\0')) {
       if (file === '' || file.startsWith('tools/') || !existsSync(join(root, file))) continue
       mkdirSync(dirname(join(folder, file)), { recursive: true })
-      cpSync(join(root, file), join(folder, file))
+      // With their times: packages older than the file that names them would be installed anew.
+      cpSync(join(root, file), join(folder, file), { preserveTimestamps: true })
     }
     // No bug is planted in what is built or installed there.
     for (const name of ['node_modules', 'test/node_modules', 'dist', 'tools'])

@@ -64,8 +64,11 @@ const CONNECTION_CODES: Readonly<Record<string, string>> = {
 
 const MAX_REASON_CHARACTERS = 120
 
-/** The part of an error reply after its reason: the arguments, which hold app ids, and the position in a script. */
-const REPLY_DETAILS = /,? (?:with args beginning with|script): [^]*$/
+/**
+ * The part of an error reply after its reason: the arguments, which hold app ids, and the position in a script. And what the
+ * library asks of whoever reads that it could not read an answer, which mostly is none of Redis.
+ */
+const REPLY_DETAILS = /,? (?:with args beginning with|script): [^]*$|\. Please report this\.$/
 
 /** null: the error does not mean that Redis is away. It is a bug in sluice. */
 export function awayFault(error: unknown): RedisFault | null {

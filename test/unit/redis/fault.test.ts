@@ -104,6 +104,7 @@ describe('why a call was refused', () => {
     ],
     ['WRONGTYPE Operation against a key script: c00cc6, on @user_script:1.', 'WRONGTYPE Operation against a key'],
     ['ERR upstream failure', 'ERR upstream failure'],
+    ['Unknown RESP type 72 "H". Please report this.', 'Unknown RESP type 72 "H"'],
   ])('%s', (message, reason) => {
     expect(refusalReason(reply(message))).toBe(reason)
   })

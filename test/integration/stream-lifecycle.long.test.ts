@@ -196,7 +196,9 @@ describe('on a NATS of today', () => {
     await change({ subject_transform: transform })
     const status = async () => (await post(service, batch('ak_one', 1))).status
     await eventually('it is refused', async () => (await status()) === 503, 2 * MEASURED_MS)
-    await expect.poll(service.output).toContain('stream refuses messages: it stores messages under other subjects')
+    await expect
+      .poll(() => service.output())
+      .toContain('stream refuses messages: it stores messages under other subjects')
     await change({ subject_transform: undefined } as unknown as Partial<StreamConfig>)
     await eventually('it is accepted', async () => (await status()) === 202, 2 * MEASURED_MS)
   })

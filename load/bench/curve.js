@@ -3,11 +3,10 @@
 // each other. Every request is stored and deduplicated.
 
 import { casesOf } from './cases.js'
-import { histogramFile, runAtRate } from './pacing.js'
+import { runAtRate } from './pacing.js'
 import { median, number, table } from './report.js'
 import { startService } from './servers.js'
-import { byTurns, eachCase, withServers } from './turns.js'
-import { orUnmeasured, unlessVoid } from './void-runs.js'
+import { byTurns, eachCase, ratesByTurns, withServers } from './turns.js'
 import { runWrk } from './wrk.js'
 
 /** Of the best rate, in percent. */
@@ -55,24 +54,12 @@ export async function curve(options) {
  * @param {import('./turns.js').Options & { rounds: number }} options @returns {Promise<Point[]>}
  */
 async function pointsOf(best, service, bodies, options) {
-  /** @type {Map<number, import('./pacing.js').AtRate[]>} */
-  const runs = new Map(SHARES.map((share) => [share, []]))
-  for (let round = 1; round <= options.rounds; round++) {
-    for (const [share, points] of runs) {
-      const name = `${share}% of the best rate, round ${round}`
-      options.progress(`curve: ${name}`)
-      const phase = { perSecond: (best * share) / 100, seconds: options.quick ? 3 : 8, warmUpSeconds: 1 }
-      const how = {
-        ...phase,
-        connections: CONNECTIONS,
-        keyed: true,
-        histogram: histogramFile(options, `curve ${name}`),
-      }
-      const point = await orUnmeasured(options, name, () => unlessVoid(name, () => runAtRate(service, bodies, how)))
-      if (point !== null) points.push(point)
-    }
-  }
-  return [...runs].filter(([, points]) => points.length > 0).map(([share, points]) => middleOf(share, points))
+  const shares = SHARES.map((share) => ({ name: `${share}% of the best rate`, share }))
+  const phase = { seconds: options.quick ? 3 : 8, warmUpSeconds: 1, connections: CONNECTIONS, keyed: true }
+  const rows = await ratesByTurns(options, 'curve', shares, options.rounds, ({ share }, histogram) =>
+    runAtRate(service, bodies, { perSecond: (best * share) / 100, ...phase, histogram }),
+  )
+  return rows.map(({ share, turns }) => middleOf(share, turns))
 }
 
 /** @param {number} share @param {readonly import('./pacing.js').AtRate[]} points of one rate @returns {Point} */

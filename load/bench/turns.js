@@ -3,6 +3,7 @@
 // many rounds, by turns, since two runs on a shared machine differ by more than what is compared.
 
 import { nameOf, SEED } from './cases.js'
+import { histogramFile } from './pacing.js'
 import { orUnmeasured, unlessVoid, VoidRun } from './void-runs.js'
 import { runWrk, writeBodies } from './wrk.js'
 
@@ -93,6 +94,25 @@ export function compareLoads(options, { cases, starts, seconds = options.quick ?
       return { turns: await byTurns(name, runs, { seconds, ...how }) }
     }),
   )
+}
+
+/**
+ * Runs at fixed rates, one row after the other in each round. A run that stays void is named and left out, and so is a row that has no other.
+ * @template {{ name: string }} R @template T @param {Pick<Options, 'histograms' | 'progress' | 'unmeasured'>} options @param {string} section
+ * @param {readonly R[]} rows @param {number} rounds @param {(row: R, histogram: string | undefined) => Promise<T>} run @returns {Promise<(R & { turns: T[] })[]>}
+ */
+export async function ratesByTurns(options, section, rows, rounds, run) {
+  const results = rows.map((row) => Object.assign({ turns: /** @type {T[]} */ ([]) }, row))
+  for (let round = 1; round <= rounds; round++) {
+    for (const result of results) {
+      const name = `${section}, ${result.name}, round ${round}`
+      options.progress(name)
+      const histogram = histogramFile(options, name)
+      const turn = await orUnmeasured(options, name, () => unlessVoid(name, () => run(result, histogram)))
+      if (turn !== null) result.turns.push(turn)
+    }
+  }
+  return results.filter(({ turns }) => turns.length > 0)
 }
 
 /** @template {string} Side @param {Readonly<Record<Side, unknown>>} record */

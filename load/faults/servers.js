@@ -107,9 +107,7 @@ export function createNode({ name, port, adminPort, folder, versions, env, onLog
       })
       const program = ['node', ...NODE_FLAGS, join(version().dist, 'main.js')]
       process = await startNode({ program, cwd: folder, env: ownEnvironment, onOutput: lines })
-      void process.exited.then(({ code, signal }) => {
-        if (!isMeantToEnd) onDeath(`${name} ended by itself: code ${code}, signal ${signal}`)
-      })
+      void noticeDeath(process)
     },
     kill: () => {
       isMeantToEnd = true
@@ -122,6 +120,11 @@ export function createNode({ name, port, adminPort, folder, versions, env, onLog
     },
     freeze: () => alive().signal('SIGSTOP'),
     resume: () => alive().signal('SIGCONT'),
+  }
+  /** @param {Running} started */
+  const noticeDeath = async (started) => {
+    const { code, signal } = await started.exited
+    if (!isMeantToEnd) onDeath(`${name} ended by itself: code ${code}, signal ${signal}`)
   }
   return node
 }

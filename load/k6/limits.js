@@ -8,7 +8,7 @@ import { Counter, Rate } from 'k6/metrics'
 import { prepareBodies } from './shared/bodies.js'
 import { greedyApp, obedientApp, smallApps, windowEndSeconds } from './shared/limit-apps.js'
 import { begin, end } from './shared/node.js'
-import { arrivals, fewVus, objectives, options as optionsOf, soundness } from './shared/objectives.js'
+import { alone, arrivals, fewVus, objectives, options as optionsOf, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { count, tableOf } from './shared/tables.js'
@@ -74,8 +74,8 @@ export const options = {
         exec: 'sendTooMuch',
         vus: fewVus(settings, requestsPerSecond),
       }),
-      obedient: once({ iterations: turns, exec: 'obey', maxSeconds: seconds + MINUTE_SECONDS }),
-      usedUp: once({ iterations: 1, exec: 'useUp', maxSeconds: 30 }),
+      obedient: { ...alone('obey', seconds + MINUTE_SECONDS, turns), gracefulStop: '0s' },
+      usedUp: { ...alone('useUp', 30), gracefulStop: '0s' },
     },
     thresholds: {
       ...soundness(settings),
@@ -92,11 +92,6 @@ export const options = {
     },
   }),
   setupTimeout: `${2 * MINUTE_SECONDS}s`,
-}
-
-/** @param {{ iterations: number, exec: string, maxSeconds: number }} turn @returns {import('k6/options').PerVUIterationsScenario} */
-function once({ iterations, exec, maxSeconds }) {
-  return { executor: 'per-vu-iterations', vus: 1, iterations, exec, maxDuration: `${maxSeconds}s`, gracefulStop: '0s' }
 }
 
 /** @typedef {import('./shared/node.js').Begun & { firstResetSeconds: number }} Begun */

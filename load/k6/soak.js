@@ -9,7 +9,7 @@ import { packBodies } from './shared/bodies.js'
 import { hasRestarted, isTooShort, judgeGrowth } from './shared/growth.js'
 import { sumOf } from './shared/metrics-page.js'
 import { aroundRun, readNode } from './shared/node.js'
-import { arrivals, fewVus, options as makeOptions, objectives, SHOWN, soundness } from './shared/objectives.js'
+import { alone, arrivals, fewVus, options as makeOptions, objectives, SHOWN, soundness } from './shared/objectives.js'
 import { postNext } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { mebibytes, tableOf } from './shared/tables.js'
@@ -76,17 +76,7 @@ function memoryThresholds() {
 export const options = makeOptions(settings, {
   scenarios: {
     soak: arrivals(settings, { exec: 'soak', vus: fewVus(settings) }),
-    ...(isWatched
-      ? {
-          memory: {
-            executor: 'per-vu-iterations',
-            vus: 1,
-            iterations: 1,
-            maxDuration: `${Math.ceil(settings.durationMs / 1000) + 60}s`,
-            exec: 'watchMemory',
-          },
-        }
-      : {}),
+    ...(isWatched && { memory: alone('watchMemory', settings.durationMs / 1000 + 60) }),
   },
   thresholds: { ...soundness(settings), ...objectives(settings), ...memoryThresholds() },
 })

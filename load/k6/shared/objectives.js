@@ -100,3 +100,8 @@ export function arrivals(
     ...(exec === undefined ? {} : { exec }),
   }
 }
+
+/** A scenario of one virtual user. @param {string} exec @param {number} maxSeconds @param {number} [iterations] @returns {import('k6/options').PerVUIterationsScenario} */
+export function alone(exec, maxSeconds, iterations = 1) {
+  return { executor: 'per-vu-iterations', vus: 1, iterations, exec, maxDuration: `${Math.ceil(maxSeconds)}s` }
+}

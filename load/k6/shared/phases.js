@@ -6,7 +6,7 @@ import exec from 'k6/execution'
 import { Gauge } from 'k6/metrics'
 import { percentileMs, sumOf } from './metrics-page.js'
 import { readNode } from './node.js'
-import { arrivals, durationOf, fewVus, GRACE_MS, SHOWN } from './objectives.js'
+import { alone, arrivals, durationOf, fewVus, GRACE_MS, SHOWN } from './objectives.js'
 import { figure } from './verdict.js'
 
 const MILLISECONDS = 1000
@@ -43,8 +43,7 @@ export function phaseScenarios(settings, plans, run) {
 export function nodeScenario({ adminUrls }, plans) {
   if (adminUrls.length === 0) return {}
   const last = plans[plans.length - 1]
-  const maxDuration = `${Math.round((last.startMs + last.durationMs) / MILLISECONDS + 30)}s`
-  return { nodes: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration, exec: 'watchNodes' } }
+  return { nodes: alone('watchNodes', (last.startMs + last.durationMs) / MILLISECONDS + 30) }
 }
 
 /** k6 keeps figures by phase only where they are asked for. @param {readonly Plan[]} plans @param {readonly string[]} [ofNodes] what `watchPhases` reads @returns {import('./objectives.js').Thresholds} */

@@ -40,7 +40,7 @@ export const DOORS = [
       'docs/supply-chain.md',
     ],
   },
-  { name: 'Measure', pages: ['docs/performance.md', 'docs/capacity.md', 'docs/load.md'] },
+  { name: 'Measure', pages: ['docs/performance.md', 'docs/capacity.md', 'docs/load.md', 'docs/proof.md'] },
   { name: 'Inside', pages: ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'] },
 ]
 

@@ -14,7 +14,12 @@ export const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
 const COMPILED = { NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled') }
 /** The same tests hold for both HTTP engines: `SLUICE_HTTP_ENGINE=node npx vitest run --project contract`. */
 const { SLUICE_HTTP_ENGINE } = process.env
-const ENGINE = SLUICE_HTTP_ENGINE === undefined ? {} : { SLUICE_HTTP_ENGINE }
+/** What every program has, beside what its test gives it: no other setting of the machine's own reaches it. */
+export const ENVIRONMENT = {
+  PATH: process.env['PATH'] ?? '',
+  HOME: process.env['HOME'] ?? '/',
+  ...(SLUICE_HTTP_ENGINE === undefined ? {} : { SLUICE_HTTP_ENGINE }),
+}
 /** Long, since a shared machine may be slow. */
 const START_TIMEOUT_MS = 45_000
 const STOP_TIMEOUT_MS = 40_000
@@ -54,14 +59,11 @@ export function launch({ command, cwd = tmpdir(), env = {}, openFiles, onOutput 
   if (isEnding) throw new Error('the run is ending')
   const [file, ...args] =
     openFiles === undefined ? command : ['bash', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
-  const environment = {
-    PATH: process.env['PATH'] ?? '',
-    HOME: process.env['HOME'] ?? '/',
-    ...COMPILED,
-    ...ENGINE,
-    ...env,
-  }
-  const child = spawn(file, args, { cwd, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file, args, {
+    cwd,
+    env: { ...COMPILED, ...ENVIRONMENT, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   running.add(child)
   let stdout = ''
   let output = ''

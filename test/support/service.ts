@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import { atEnd, type Exit, launch, MAIN, type Running, runToEnd, startNode } from './processes.js'
+import { atEnd, ENVIRONMENT, type Exit, launch, MAIN, type Running, runToEnd, startNode } from './processes.js'
 
 export type { Exit }
 
@@ -128,7 +128,12 @@ async function runHere(
   try {
     const streams = { stdin: Readable.from([]), stdout: stream(true), stderr: stream(false) }
     const terminal = { terminal: false, interactive: false, colour: false }
-    const code = await program(args, { env, ...streams, ...terminal, clock: () => Date.now() })
+    const code = await program(args, {
+      env: { ...ENVIRONMENT, ...env },
+      ...streams,
+      ...terminal,
+      clock: () => Date.now(),
+    })
     return { code, stdout: text(pieces.filter(({ isStdout }) => isStdout)), output: text(pieces) }
   } finally {
     here.commands -= 1

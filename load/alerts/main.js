@@ -164,5 +164,6 @@ await runProgram({
   name: 'alerts',
   help: HELP,
   options: {},
+  takesWords: true,
   run: (_values, cells) => watch(cells.length > 0 ? cells : ['cluster', 'lost', 'files', 'alone']),
 })

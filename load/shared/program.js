@@ -12,12 +12,12 @@ const INTERRUPTED = 130
 
 /**
  * Ends the process: with 1 where `run` gave false or failed, and with 130 after a signal, which ends every process at once;
- * whatever the run still waits for is left.
+ * whatever the run still waits for is left. `takesWords`: words that are no options.
  * @template {NonNullable<import('node:util').ParseArgsConfig['options']>} O
- * @param {{ name: string, help: string, options: O, run: (values: ReturnType<typeof parseArgs<{ options: O }>>['values'], words: string[]) => Promise<boolean> | boolean,
+ * @param {{ name: string, help: string, options: O, takesWords?: boolean, run: (values: ReturnType<typeof parseArgs<{ options: O }>>['values'], words: string[]) => Promise<boolean> | boolean,
  *   onSignal?: () => void }} program
  */
-export async function runProgram({ name, help, options, run, onSignal = () => {} }) {
+export async function runProgram({ name, help, options, takesWords = false, run, onSignal = () => {} }) {
   let isInterrupted = false
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
     process.once(signal, () => {
@@ -28,8 +28,7 @@ export async function runProgram({ name, help, options, run, onSignal = () => {}
   }
   try {
     const isHelp = /** @type {const} */ ({ type: 'boolean', short: 'h', default: false })
-    // Words that are no options are taken only by a `run` that wants them.
-    const all = { options: { ...options, help: isHelp }, allowPositionals: run.length > 1 }
+    const all = { options: { ...options, help: isHelp }, allowPositionals: takesWords }
     const { values, positionals } = parseArgs(all)
     if ('help' in values && values.help === true) console.log(help)
     else {

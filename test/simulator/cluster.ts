@@ -65,6 +65,8 @@ export class Cluster {
   readonly #hasSpools: boolean
   readonly #isSynced: boolean
   readonly #heals: (() => void)[] = []
+  /** The last message of a delayed path has come by then. */
+  #delayedUntilMs = 0
 
   constructor(history: History, lua: LuaMachine, openParts: OpenParts) {
     this.world = new World(history.epochMs)
@@ -131,10 +133,14 @@ export class Cluster {
     for (const node of this.nodes) node.discard()
   }
 
-  /** Ends every active fault. Returns when the last stalled event loop continues. */
+  /** Ends every active fault. Returns when the last stalled event loop continues, and what was delayed has come. */
   heal(): number {
     for (const heal of this.#heals.splice(0)) heal()
-    return Math.max(this.world.nowMs, ...this.nodes.map(({ isDead, host }) => (isDead ? 0 : host.stalledUntilMs)))
+    return Math.max(
+      this.world.nowMs,
+      this.#delayedUntilMs,
+      ...this.nodes.map(({ isDead, host }) => (isDead ? 0 : host.stalledUntilMs)),
+    )
   }
 
   apply(step: Step): void {
@@ -291,7 +297,10 @@ export class Cluster {
     if (found === undefined) return
     const path = pathOf(found, to)
     path.extraMs = extraMs
-    const heal = (): void => void (path.extraMs = 0)
+    const heal = (): void => {
+      path.extraMs = 0
+      this.#delayedUntilMs = Math.max(this.#delayedUntilMs, this.world.nowMs + extraMs)
+    }
     if (to === 'nats') this.#withoutNats(forMs, heal)
     else this.#duringOfOne(forMs, 2 * extraMs >= AWAY_MS, heal)
   }

@@ -13,6 +13,9 @@ beforeAll(async () => {
 describe('every invariant', () => {
   for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 1, to: 1 }))
 
+  // The last messages of a delay come after its end, and a node that waits for them connects as much later.
+  it('holds where a delay of NATS lasts to the end', () => expectSeedsToHold(lua, 'nats', { from: 202, to: 202 }))
+
   it('holds with spools, through outages of NATS and nodes that die meanwhile', () =>
     expectSeedsToHold(lua, 'spool', { from: 1, to: 1 }))
 })

@@ -52,5 +52,5 @@ export const QUESTIONS = {
   spike: 'Does a spike above capacity get quick 503s, and is it over when it is over?',
   soak: 'Does memory stay flat, and do the objectives hold, for hours?',
   sweep: 'What do batches of each size cost?',
-  limits: 'Does an app at twice its plan get its plan, and can its client trust what it is told?',
+  limits: 'Does an app at twice its plan get its plan, and are the headers and `Retry-After` right?',
 }

@@ -28,6 +28,19 @@ async function openKept(path: string, isLoaded: boolean, notices: string[] = [])
   return { kept, timers, notices, records }
 }
 
+/** Counts the writes; the first ones take so long. */
+function blockedWrites({ records, timers }: Awaited<ReturnType<typeof openKept>>, blocksMs: readonly number[]) {
+  const done = { writes: 0 }
+  Object.defineProperty(records, 'apps', {
+    get: () => {
+      timers.block(blocksMs[done.writes] ?? 0)
+      done.writes += 1
+      return APPS
+    },
+  })
+  return done
+}
+
 test('records are kept whole, and a file that lacks some is not used', async () => {
   const path = join(await makeFolder(), 'apps.ndjson')
   const { kept, timers } = await openKept(path, true)
@@ -64,15 +77,9 @@ test('records that were read are kept within a second, and what changed last is 
 
 test('records that change all the time are not written all the time', async () => {
   const path = join(await makeFolder(), 'apps.ndjson')
-  const { kept, timers, records } = await openKept(path, true)
-  let writes = 0
-  Object.defineProperty(records, 'apps', {
-    get: () => {
-      writes += 1
-      timers.block(30)
-      return APPS
-    },
-  })
+  const opened = await openKept(path, true)
+  const { kept, timers, records } = opened
+  const done = blockedWrites(opened, [30, 30])
   await timers.pass(1000)
   await expect.poll(() => existsSync(path)).toBe(true)
   records.changes += 1
@@ -80,27 +87,21 @@ test('records that change all the time are not written all the time', async () =
   await timers.pass(2000)
   records.changes += 1
   await kept.stop()
-  expect(writes).toBe(2)
+  expect(done.writes).toBe(2)
 })
 
 test('a disk that stood still for long puts the next write off by a minute at most', async () => {
   const path = join(await makeFolder(), 'apps.ndjson')
-  const { kept, timers, records } = await openKept(path, true)
-  let writes = 0
-  Object.defineProperty(records, 'apps', {
-    get: () => {
-      writes += 1
-      if (writes === 1) timers.block(20_000)
-      return APPS
-    },
-  })
+  const opened = await openKept(path, true)
+  const { kept, timers, records } = opened
+  const done = blockedWrites(opened, [20_000])
   await timers.pass(1000)
   await expect.poll(() => existsSync(path)).toBe(true)
   records.changes += 1
   await timers.pass(59_000)
-  expect(writes).toBe(1)
+  expect(done.writes).toBe(1)
   await timers.pass(3000)
-  await expect.poll(() => writes).toBe(2)
+  await expect.poll(() => done.writes).toBe(2)
   await kept.stop()
 })
 

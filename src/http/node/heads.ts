@@ -2,13 +2,14 @@
 // takes more than that of some heads, and does not pass on others of which sluice has something to say.
 
 import type { IncomingMessage } from 'node:http'
+import { EVENTS_PATH } from '../../contract/bounds.ts'
 import type { Unreadable } from '../wire.ts'
 
 /** As of uWebSockets.js: of the request line and all header lines, with their ends and the blank line. */
 export const MAX_HEAD_BYTES = 4096
 const MAX_HEADER_LINES = 98
 /** A method or a path that Node does not take. None for events is asked for here: nothing would read its body. */
-const REQUEST_LINE = /^(?!POST \/api\/v1\/events[? ])([!-~]+) (\/[!-~\x80-\xff]*) HTTP\/1\.1\r\n/
+const REQUEST_LINE = new RegExp(`^(?!POST ${EVENTS_PATH}[? ])([!-~]+) (/[!-~\\x80-\\xff]*) HTTP/1\\.1\\r\\n`)
 const LINE_FEED_ALONE = /^[!-~]+ [!-~]+ HTTP\/1\.1\n/
 const TRANSFER_ENCODING = /^transfer-encoding:/im
 const ORIGIN = /^origin:[ \t]*(.*?)[ \t]*\r$/gim

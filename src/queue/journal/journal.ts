@@ -79,8 +79,9 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   } catch (error) {
     // Of the process, which may reserve no more addresses (ulimit -v).
     if (error instanceof RangeError) throw error
-    const room = NO_ROOM.includes(errorCode(error) ?? '') ? 'Make room there' : null
-    const cure = room ?? 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
+    const cure = NO_ROOM.includes(errorCode(error) ?? '')
+      ? 'Make room there'
+      : 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
     throw new Error(`The journal cannot be written in ${directory} (${errorMessage(error)}). ${cure}.`, {
       cause: error,
     })

@@ -1,11 +1,11 @@
-// How much of a spool may be under way. Without live traffic it is a whole window. Beside it, it is a quarter of one, and at least
-// a tenth of all: so live records wait behind little of it, and the spool gets shorter all the same.
+// How much of a spool may be under way. Without live traffic it is a whole window. Beside it, it is an eighth of one, and at
+// least a tenth of all: so live records wait behind little of it, and the spool gets shorter all the same.
 
 /** Live records included. */
 const MAX_MESSAGES = 64
 const MAX_BYTES = 1024 * 1024
 /** Beside live traffic. */
-const BESIDE_MESSAGES = 16
+const BESIDE_MESSAGES = 8
 /** Of live records: somewhat more than a tenth of all. */
 const LIVE_SHARE = 8
 const TICKS_OF_A_TURN = 10

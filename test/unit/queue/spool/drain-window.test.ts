@@ -30,13 +30,13 @@ test('without live traffic a whole window is, and a request now and then is none
   }
 })
 
-test('beside live traffic a quarter of one is, from its first requests on until half a second after its last', () => {
+test('beside live traffic an eighth of one is, from its first requests on until half a second after its last', () => {
   const window = new DrainWindow()
   for (let record = 0; record < 8; record += 1) window.livePublished()
-  expect(most(window)).toBe(16)
+  expect(most(window)).toBe(8)
   pass(window, 5 * TICKS_OF_A_TURN, 2)
-  expect(most(window)).toBe(16)
-  expect(most(window, 40)).toBe(16)
+  expect(most(window)).toBe(8)
+  expect(most(window, 40)).toBe(8)
   pass(window, 2 * TICKS_OF_A_TURN)
   expect(most(window)).toBe(64)
 })

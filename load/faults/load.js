@@ -3,7 +3,6 @@
 // accepted or too old. Remembers of each batch what the checks at the end ask for.
 
 import { createRng, uuid, variedBody } from '../payloads.js'
-import { Latencies } from './latencies.js'
 
 const TICK_MS = 10
 /** Tries of one batch end after this long: well before its key is forgotten, 300 s after it was accepted. */
@@ -72,9 +71,10 @@ export class Load {
   batches = []
   counts = { tries: 0, retries: 0, accepted: 0, replays: 0, overloaded: 0, limited: 0, timeouts: 0, broken: 0 }
   leftOut = 0
-  /** What goes on, under which the latencies of its answers of 202 are kept. */
+  /** What goes on, under which the latencies of its answers of 202 are kept; '': they are not. */
   phase = ''
-  latencies = new Latencies()
+  /** In ms. @type {Map<string, number[]>} */
+  latencies = new Map()
   /** What no answer may say. @type {string[]} */
   wrongAnswers = []
   /** Repeats of accepted batches that a limit refused: only a node that cannot ask Redis may not know them. @type {{ atMs: number, batch: Batch }[]} */
@@ -223,10 +223,17 @@ export class Load {
     } else if (result.status !== 202) this.wrongAnswers.push(`${what}: ${batch.history}`)
     if (result.kind === 'answer' && result.status !== 503) this.#known.add(knows)
     if (result.kind === 'answer' && result.status === 202) {
-      this.latencies.add(phase, performance.now() - sentAtMs)
+      if (phase !== '') this.#tookMs(phase, performance.now() - sentAtMs)
       this.#accepted(batch, result, wasAccepted)
     }
     return result
+  }
+
+  /** @param {string} phase @param {number} ms */
+  #tookMs(phase, ms) {
+    const latencies = this.latencies.get(phase) ?? []
+    this.latencies.set(phase, latencies)
+    latencies.push(ms)
   }
 
   /** @param {Batch} batch @param {import('../shared/send.js').Result & { kind: 'answer' }} answer @param {boolean} wasAccepted */

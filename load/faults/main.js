@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { percentilesOf } from '../bench/percentiles.js'
 import { createRng } from '../payloads.js'
 import { buildCommit } from '../shared/other-commit.js'
 import { numberOption, runProgram, seedOption, temporaryFolder } from '../shared/program.js'
@@ -153,8 +154,16 @@ function outageRows({ mostBatches, drainMs, sentPerSecond }, load, reasons, viol
     ['spooled at most', `${mostBatches} batches`],
     ['sent after NATS was back', drain],
     ['503s by reason', whys.join(', ') || 'none'],
-    ...load.latencies.rows(),
+    ...latencyRows(load.latencies),
   ]
+}
+
+/** By what went on meanwhile. @param {ReadonlyMap<string, readonly number[]>} latencies @returns {[string, string][]} */
+function latencyRows(latencies) {
+  return [...latencies].map(([phase, allMs]) => {
+    const { p50, p99 } = percentilesOf(allMs)
+    return [`202 ${phase}, ms`, `p50 ${p50?.toFixed(1)}, p99 ${p99?.toFixed(1)} (${allMs.length} answers)`]
+  })
 }
 
 /**

@@ -5,16 +5,8 @@
 import { packBodies } from './shared/bodies.js'
 import { findBreakingPoint, voidsOf } from './shared/breaking.js'
 import { aroundRun } from './shared/node.js'
-import { arrivals, options as makeOptions, objectives, soundness } from './shared/objectives.js'
-import {
-  layOut,
-  nodeMetrics,
-  nodeScenario,
-  phaseFigures,
-  phaseScenarios,
-  readPhase,
-  watchPhases,
-} from './shared/phases.js'
+import { options as makeOptions, objectives, soundness } from './shared/objectives.js'
+import { inSteps } from './shared/phases.js'
 import { postNext } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { count, milliseconds, tableOf } from './shared/tables.js'
@@ -25,41 +17,41 @@ const stepCount = settings.whole('STEPS', 1, 40)
 const growth = settings.number('GROWTH', 1.01, 10)
 const durationMs = settings.readDurationMs('STEP_DURATION')
 const { rate, events } = settings
-const [warmUp, ...plans] = layOut([
-  { name: 'warm_up', rate, events, durationMs: settings.readDurationMs('WARM_UP') },
-  ...Array.from({ length: stepCount }, (_, index) => ({
-    name: `step_${String(index + 1).padStart(2, '0')}`,
-    rate: Math.max(1, Math.round(rate * growth ** index)),
-    events,
-    durationMs,
-  })),
-])
+const steps = inSteps(
+  settings,
+  [
+    { name: 'warm_up', rate, events, durationMs: settings.readDurationMs('WARM_UP') },
+    ...Array.from({ length: stepCount }, (_, index) => ({
+      name: `step_${String(index + 1).padStart(2, '0')}`,
+      rate: Math.max(1, Math.round(rate * growth ** index)),
+      events,
+      durationMs,
+    })),
+  ],
+  'ramp',
+)
 settings.check()
 const bodies = packBodies(settings)
 
 export const options = makeOptions(settings, {
-  scenarios: {
-    warm_up: arrivals(settings, { durationMs: warmUp.durationMs, tags: { phase: 'warm_up' }, exec: 'ramp' }),
-    ...phaseScenarios(settings, plans, 'ramp'),
-    ...nodeScenario(settings, plans),
-  },
+  scenarios: steps.scenarios,
   thresholds: {
     ...soundness(settings, { mayDrop: true }),
-    ...phaseFigures(plans, nodeMetrics(settings)),
+    ...steps.thresholds,
     // The first step is to hold: from there the ramp begins.
-    ...objectives(settings, plans[0].name),
-    [`dropped_iterations{scenario:${plans[0].name}}`]: ['count==0'],
+    ...objectives(settings, steps.names[0]),
+    [`dropped_iterations{scenario:${steps.names[0]}}`]: ['count==0'],
   },
 })
 
 export const { setup, teardown } = aroundRun(settings)
-export const watchNodes = () => watchPhases(settings, plans)
+export const { watchNodes } = steps
 export const ramp = () => postNext(settings, bodies)
 
 export function handleSummary(/** @type {import('./shared/verdict.js').RunData} */ data) {
-  const steps = plans.map((plan) => readPhase(data, plan))
-  const breaking = findBreakingPoint(steps, settings.latencyObjectiveMs)
-  const table = tableOf('by step', steps, [
+  const found = steps.read(data)
+  const breaking = findBreakingPoint(found, settings.latencyObjectiveMs)
+  const table = tableOf('by step', found, [
     ['asked/s', (step) => count(step.rate)],
     ['sent/s', ({ requestsPerSecond }) => count(requestsPerSecond)],
     ['events/s', ({ eventsPerSecond }) => count(eventsPerSecond)],
@@ -74,8 +66,8 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
   return summarise(settings, data, {
     mayDrop: true,
     notes: [breaking.sentence],
-    voids: voidsOf(steps, breaking),
+    voids: voidsOf(found, breaking),
     tables: [table],
-    found: { steps, breaking },
+    found: { steps: found, breaking },
   })
 }

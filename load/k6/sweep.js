@@ -5,16 +5,8 @@
 import exec from 'k6/execution'
 import { packBodies } from './shared/bodies.js'
 import { aroundRun } from './shared/node.js'
-import { arrivals, options as makeOptions, objectives, soundness } from './shared/objectives.js'
-import {
-  layOut,
-  nodeMetrics,
-  nodeScenario,
-  phaseFigures,
-  phaseScenarios,
-  readPhase,
-  watchPhases,
-} from './shared/phases.js'
+import { options as makeOptions, objectives, soundness } from './shared/objectives.js'
+import { inSteps } from './shared/phases.js'
 import { postNext } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { count, mebibytes, milliseconds, tableOf } from './shared/tables.js'
@@ -30,34 +22,23 @@ const stepOf = (/** @type {number} */ events) => ({
   events,
   durationMs,
 })
-const warmUpMs = settings.readDurationMs('WARM_UP')
-const [warmUp, ...plans] = layOut([
-  { ...stepOf(sizes[0]), name: 'warm_up', durationMs: warmUpMs },
-  ...sizes.map(stepOf),
-])
+const warmUp = { ...stepOf(sizes[0]), name: 'warm_up', durationMs: settings.readDurationMs('WARM_UP') }
+const phases = [warmUp, ...sizes.map(stepOf)]
+const steps = inSteps(settings, phases, 'sweep')
 settings.check()
-const packs = new Map([warmUp, ...plans].map(({ name, events }) => [name, packBodies(settings, { events })]))
+const packs = new Map(phases.map(({ name, events }) => [name, packBodies(settings, { events })]))
 
 export const options = makeOptions(settings, {
-  scenarios: {
-    warm_up: arrivals(settings, {
-      rate: warmUp.rate,
-      durationMs: warmUpMs,
-      tags: { phase: 'warm_up' },
-      exec: 'sweep',
-    }),
-    ...phaseScenarios(settings, plans, 'sweep'),
-    ...nodeScenario(settings, plans),
-  },
+  scenarios: steps.scenarios,
   thresholds: {
     ...soundness(settings),
-    ...phaseFigures(plans, nodeMetrics(settings)),
-    ...Object.assign({}, ...plans.map(({ name }) => objectives(settings, name))),
+    ...steps.thresholds,
+    ...Object.assign({}, ...steps.names.map((name) => objectives(settings, name))),
   },
 })
 
 export const { setup, teardown } = aroundRun(settings)
-export const watchNodes = () => watchPhases(settings, plans)
+export const { watchNodes } = steps
 
 export function sweep() {
   const pack = packs.get(exec.scenario.name)
@@ -65,10 +46,10 @@ export function sweep() {
 }
 
 export function handleSummary(/** @type {import('./shared/verdict.js').RunData} */ data) {
-  const steps = plans.map((plan) => readPhase(data, plan))
+  const found = steps.read(data)
   const cpu = (/** @type {number} */ microseconds) =>
     Number.isNaN(microseconds) ? '–' : `${microseconds.toFixed(1)} µs`
-  const table = tableOf('by size', steps, [
+  const table = tableOf('by size', found, [
     ['events', ({ events }) => String(events)],
     ['requests/s', ({ requestsPerSecond }) => count(requestsPerSecond)],
     ['events/s', ({ eventsPerSecond }) => count(eventsPerSecond)],
@@ -82,5 +63,5 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
   const note = isKnown
     ? 'CPU is that of the nodes, all threads, over each step'
     : 'CPU is not known: ADMIN_URL was not given'
-  return summarise(settings, data, { notes: [note], tables: [table], found: { steps } })
+  return summarise(settings, data, { notes: [note], tables: [table], found: { steps: found } })
 }

@@ -30,6 +30,25 @@ export function layOut(phases) {
   })
 }
 
+/**
+ * A warm-up, which no figure is kept of, then step after step. The nodes are read before and after each.
+ * @param {Settings} settings @param {readonly Phase[]} phases the warm-up first @param {string} run the function that sends
+ */
+export function inSteps(settings, phases, run) {
+  const [{ rate, durationMs }, ...plans] = layOut(phases)
+  return {
+    names: plans.map(({ name }) => name),
+    scenarios: {
+      warm_up: arrivals(settings, { rate, durationMs, tags: { phase: 'warm_up' }, exec: run }),
+      ...phaseScenarios(settings, plans, run),
+      ...nodeScenario(settings, plans),
+    },
+    thresholds: phaseFigures(plans, nodeMetrics(settings)),
+    watchNodes: () => watchPhases(settings, plans),
+    read: (/** @type {import('./verdict.js').RunData} */ data) => plans.map((plan) => readPhase(data, plan)),
+  }
+}
+
 /** A scenario for each. @param {Settings} settings @param {readonly Plan[]} plans @param {string} run the function that sends */
 export function phaseScenarios(settings, plans, run) {
   const scenarios = plans.map(({ name, rate, startMs, durationMs }) => [
@@ -40,7 +59,7 @@ export function phaseScenarios(settings, plans, run) {
 }
 
 /** The one that reads the nodes meanwhile. @param {Settings} settings @param {readonly Plan[]} plans @returns {Record<string, import('k6/options').Scenario>} */
-export function nodeScenario({ adminUrls }, plans) {
+function nodeScenario({ adminUrls }, plans) {
   if (adminUrls.length === 0) return {}
   const last = plans[plans.length - 1]
   return { nodes: alone('watchNodes', (last.startMs + last.durationMs) / MILLISECONDS + 30) }
@@ -62,12 +81,12 @@ export function phaseFigures(plans, ofNodes = []) {
 }
 
 /** @param {Settings} settings */
-export function nodeMetrics({ adminUrls }) {
+function nodeMetrics({ adminUrls }) {
   return adminUrls.length === 0 ? [] : ['node_p99_ms', 'node_lag_ms', 'node_cores', 'node_cpu_seconds']
 }
 
 /** The one virtual user that reads the nodes before and after each phase. @param {Settings} settings @param {readonly Plan[]} plans */
-export function watchPhases({ adminUrls }, plans) {
+function watchPhases({ adminUrls }, plans) {
   const begunMs = exec.scenario.startTime
   for (const { name, startMs, durationMs } of plans) {
     sleepUntil(begunMs + startMs)

@@ -5,7 +5,7 @@ import { CASES, nameOf } from '../../../load/bench/cases.js'
 import { curveText, SHARES, secondsPerMillion } from '../../../load/bench/curve.js'
 import { boxesOf, flameGraph } from '../../../load/bench/flame.js'
 import { histogramFile } from '../../../load/bench/pacing.js'
-import { histogramText } from '../../../load/bench/percentiles.js'
+import { histogramText, percentilesOf } from '../../../load/bench/percentiles.js'
 import { table } from '../../../load/bench/report.js'
 import { byTurns, withServers } from '../../../load/bench/turns.js'
 import { verdict } from '../../../load/bench/verdict.js'
@@ -130,8 +130,14 @@ describe('a histogram', () => {
     ])
   })
 
+  it('has the percentiles that a table shows', () => {
+    const latenciesMs = Array.from({ length: 1000 }, (_, at) => 999 - at)
+    expect(percentilesOf(latenciesMs)).toEqual({ p50: 500, p99: 990, p999: 999, max: 999 })
+  })
+
   it('of nothing has no value', () => {
     expect(histogramText([])).toContain('Total count    = 0]')
+    expect(percentilesOf([])).toEqual({ p50: null, p99: null, p999: null, max: null })
   })
 
   it('gets a file for each run, where it was asked for', () => {

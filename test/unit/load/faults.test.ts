@@ -3,7 +3,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkWindows, counterFault, eventsCharged, StreamCheck, Violations } from '../../../load/faults/checks.js'
 import { episodes, FAULTS } from '../../../load/faults/faults.js'
-import { Latencies } from '../../../load/faults/latencies.js'
 import { checkOverloads } from '../../../load/faults/outage.js'
 import { recoveries } from '../../../load/faults/report.js'
 import { overloadReasons, sumsFault } from '../../../load/faults/watch.js'
@@ -213,21 +212,5 @@ describe('the fault run’s long outage of NATS', () => {
   it('reads the reasons of 503s from a page', () => {
     const page = 'sluice_overloaded_total{reason="key_busy"} 3\nsluice_overloaded_total{reason="nats_away"} 0\n'
     expect(overloadReasons(page)).toEqual([['key_busy', 3]])
-  })
-
-  it('tells latencies of one phase from those of another, within 2%', () => {
-    const latencies = new Latencies()
-    for (let ms = 1; ms <= 1000; ms++) latencies.add('draining', ms)
-    latencies.add('after', 5)
-    for (const [share, ms] of [
-      [0.5, 500],
-      [0.99, 990],
-    ]) {
-      const found = latencies.quantile('draining', share) ?? 0
-      expect(found).toBeGreaterThanOrEqual(ms)
-      expect(found).toBeLessThan(ms * 1.021)
-    }
-    expect(latencies.rows().map(([name]) => name)).toEqual(['202 draining, ms', '202 after, ms'])
-    expect(latencies.quantile('before', 0.5)).toBeNull()
   })
 })

@@ -2,31 +2,16 @@
 // Node's two clients: each connection carries a batch, is silent for a while, and carries another. Prints how many of the
 // second ones were lost. Usage: node client.js fetch|http|http-timeout JOB
 
-import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { uniformBody } from '../payloads.js'
 
 const [kind, text] = process.argv.slice(2)
 /** @type {{ url: string, appKey: string, connections: number, startMs: number, leastMs: number, mostMs: number }} */
 const job = JSON.parse(text)
 const headers = { 'Content-Type': 'application/json' }
 
-function batch() {
-  return JSON.stringify({
-    app_key: job.appKey,
-    events: [
-      {
-        type: 'track',
-        name: 'idle',
-        hashed_daily_id: 'd'.repeat(32),
-        hashed_monthly_id: 'm'.repeat(32),
-        session_id: randomUUID(),
-        timestamp: new Date().toISOString(),
-        context: { os: 'linux' },
-      },
-    ],
-  })
-}
+const batch = () => uniformBody({ rng: Math.random, appKey: job.appKey, events: 1, nowMs: Date.now() })
 
 /** Keeps its connections in a pool that all requests of a process share. */
 async function byFetch() {

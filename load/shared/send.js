@@ -7,7 +7,7 @@ import { Agent, request } from 'node:http'
  * @typedef {{ kind: 'answer', status: number, code: string, events: number, deduplicated: boolean, batchId: string,
  *   retryAfterSeconds: number, text: string } | { kind: 'error', code: string } | { kind: 'timeout' }} Result
  */
-/** @typedef {{ port: number, body: Buffer, key: string | null, timeoutMs: number, encoding?: string | null }} Try */
+/** @typedef {{ port: number, body: Buffer, key: string | null, timeoutMs: number }} Try */
 
 /** Shorter than the service's own, so that a request seldom meets a connection that is just being closed. */
 const IDLE_TIMEOUT_MS = 4000
@@ -21,11 +21,10 @@ export class Connections {
   #agents = new Map()
 
   /** @param {Try} options @returns {Promise<Result>} */
-  send({ port, body, key, timeoutMs, encoding = null }) {
+  send({ port, body, key, timeoutMs }) {
     /** @type {Record<string, string | number>} */
     const headers = { 'Content-Type': 'application/json', 'Content-Length': body.length }
     if (key !== null) headers['Idempotency-Key'] = key
-    if (encoding !== null) headers['Content-Encoding'] = encoding
     return new Promise((resolve) => {
       const agent = this.#agent(port)
       const outgoing = request({ host: '127.0.0.1', port, method: 'POST', path: PATH, headers, agent })

@@ -7,14 +7,14 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** @typedef {import('./main.js').Mutant} Mutant */
-/** @typedef {{ readonly verdict: 'passed' | 'failed' | 'broken', readonly output: string }} Run */
+/** `seed`: of the history that failed; null: none did, or it has none. @typedef {{ readonly verdict: 'passed' | 'failed' | 'broken', readonly seed: string | null, readonly output: string }} Run */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** A test that does not end is seen as a failure. */
+/** A test file that does not end is seen as a failure. Of histories one has to fail: so many may take longer. */
 const MAX_RUN_MS = 600_000
 /** What a run prints when a test failed, which is more than that it did not run. */
 const TEST_FAILED = /Tests .*\d+ failed/
-const HISTORY_FAILED = /^FAILED: /m
+const HISTORY_FAILED = /^FAILED: .+?(?:, seed (\d+))?: .+\n/m
 const TIMED_OUT = 'it did not end'
 
 /** Why the bug cannot be planted, since the code has changed; null: it can. @param {Mutant} mutant */
@@ -64,45 +64,57 @@ export class Workspace {
         path,
         text.replace(find, () => replace),
       )
-      const { verdict, output } = await this.run(test)
+      const { verdict, seed, output } = await this.run(test)
       writeFileSync(path, text)
       // Not even a program any more, which shows nothing.
       if (verdict === 'broken') process.stdout.write(`${name}: ${test} cannot run with this bug:\n${output}\n`)
       if (verdict !== 'failed') continue
-      await this.#proveSound(test)
+      await this.#proveSound(test, seed)
       return test
     }
     return null
   }
 
-  /** Throws where the test fails without a bug too, since then its failure shows nothing. @param {string} test */
-  async #proveSound(test) {
-    if (this.#sound.has(test)) return
-    const { verdict, output } = await this.run(test)
-    if (verdict !== 'passed') throw new Error(`${test} does not pass without a bug:\n${output}`)
-    this.#sound.add(test)
+  /** Throws where the test fails without a bug too, since then its failure shows nothing. @param {string} test @param {string | null} seed */
+  async #proveSound(test, seed) {
+    const what = seed === null ? test : `${test}, seed ${seed}`
+    if (this.#sound.has(what)) return
+    const { verdict, output } = await this.run(test, seed)
+    if (verdict !== 'passed') throw new Error(`${what} does not pass without a bug:\n${output}`)
+    this.#sound.add(what)
   }
 
-  /** @param {string} test @returns {Promise<Run>} */
-  async run(test) {
-    const [first, ...rest] = test.split(' ')
-    const isHistory = first === 'simulate'
-    const args = isHistory
-      ? ['test/simulator/run.js', '--scenario', rest[0], '--runs', rest[1] ?? '1']
-      : ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=1', '--bail=1', test]
-    const { status, output } = await this.#start(args)
-    if (status === 0) return { verdict: 'passed', output }
-    const isFailure = output.endsWith(TIMED_OUT) || (isHistory ? HISTORY_FAILED : TEST_FAILED).test(output)
-    return { verdict: isFailure ? 'failed' : 'broken', output }
+  /** Histories until one fails. @param {string} test @param {string | null} [onlySeed] this history of them alone @returns {Promise<Run>} */
+  async run(test, onlySeed = null) {
+    const [first, scenario, runs = '1'] = test.split(' ')
+    if (first !== 'simulate') {
+      const { status, output } = await this.#start([
+        'node_modules/vitest/vitest.mjs',
+        'run',
+        '--maxWorkers=1',
+        '--bail=1',
+        test,
+      ])
+      const isFailure = output.endsWith(TIMED_OUT) || TEST_FAILED.test(output)
+      return { verdict: status === 0 ? 'passed' : isFailure ? 'failed' : 'broken', seed: null, output }
+    }
+    const which = onlySeed === null ? ['--runs', runs] : ['--runs', '1', '--seed', onlySeed]
+    const args = ['test/simulator/run.js', '--scenario', scenario, ...which]
+    const { status, output } = await this.#start(args, HISTORY_FAILED)
+    const [failure, seed = null] = HISTORY_FAILED.exec(output) ?? []
+    return { verdict: status === 0 ? 'passed' : failure === undefined ? 'broken' : 'failed', seed, output }
   }
 
-  /** @param {readonly string[]} args @returns {Promise<{ status: number | null, output: string }>} */
-  #start(args) {
+  /** @param {readonly string[]} args @param {RegExp} [enough] nothing more is to be seen @returns {Promise<{ status: number | null, output: string }>} */
+  #start(args, enough) {
     return new Promise((resolve) => {
       const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' }
       const child = spawn(process.execPath, args, { cwd: this.#folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
       let output = ''
-      const add = (/** @type {Buffer} */ chunk) => (output = (output + chunk.toString()).slice(-100_000))
+      const add = (/** @type {Buffer} */ chunk) => {
+        output = (output + chunk.toString()).slice(-100_000)
+        if (enough?.test(output)) child.kill('SIGKILL')
+      }
       child.stdout.on('data', add)
       child.stderr.on('data', add)
       const timeout = setTimeout(() => {

@@ -198,7 +198,7 @@ export const ONE_MACHINE = [
     file: LIMITER_FILE,
     find: '      if (sameDay) counts.day.used = dayUsed',
     replace: '      counts.day.used = sameDay ? dayUsed : dayUsed',
-    tests: [LIMITER_PROPERTY],
+    tests: [LIMITER, LIMITER_PROPERTY],
   },
   {
     name: 'j21',

@@ -250,6 +250,15 @@ describe('a dump', () => {
     expect(limiter.dump().apps).toEqual([])
   })
 
+  it('of yesterday fills no minute and no day of today', () => {
+    const limiter = new MemoryLimiter()
+    limiter.commit(anApp(), 7, limiter.take(anApp(), 7, NOON_MS) as number)
+    const restored = new MemoryLimiter()
+    restored.restore(limiter.dump(), NOON_MS + DAY_MS)
+    const { minute, day, month } = restored.usage(anApp(), NOON_MS + DAY_MS)
+    expect([minute.used, day.used, month.used]).toEqual([0, 0, 7])
+  })
+
   it('of a clock that was years ahead does not close the windows of a right clock', () => {
     const limiter = new MemoryLimiter()
     limiter.take(anApp(), 500, NOON_MS + 4000 * DAY_MS)

@@ -104,6 +104,14 @@ it('makes again what is missing in dist/', async () => {
   expect(await built()).toEqual(OUTPUTS)
 })
 
+it('says in a line what the disk refuses', async () => {
+  await rm(join(folder, 'dist'), { recursive: true })
+  await writeFile(join(folder, 'dist'), '')
+  const { status, said } = build()
+  expect(status).toBe(1)
+  expect(said).toMatch(/^sluice: dist\/ cannot be built: ENOTDIR: .*\n$/)
+})
+
 it('leaves nothing of a source that was deleted or moved, in its old place or its new', async () => {
   await source('lib/old.ts', 'export const old = 1')
   await source('lib/place.ts', "export const place = 'before'")

@@ -10,6 +10,7 @@ import { buildConsole, bundleTypebox, CONSOLE_ASSETS, CONSOLE_SOURCE, consoleOut
 import { transpile } from './transpile.js'
 
 refuseOldNode()
+process.once('uncaughtException', endWith)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const dist = join(root, 'dist')
 const ASSEMBLY = `${sep}assembly${sep}`
@@ -53,6 +54,13 @@ for (const { from, to } of copies) {
 if (bundle) await buildConsole(dist)
 // Done last, so that a failed build is repeated.
 for (const name of stale) rmSync(join(dist, name), { recursive: true, force: true })
+
+/** What a disk refuses, or holds in the place of dist/, is said in a line. @param {Error & { code?: string }} error */
+function endWith(error) {
+  const isOfDisk = /^E[A-Z]+$/.test(error.code ?? '')
+  console.error(isOfDisk ? `sluice: dist/ cannot be built: ${error.message}` : error)
+  process.exit(1)
+}
 
 /** The files and folders below a folder, as paths from there. @param {string} folder */
 function list(folder) {

@@ -162,7 +162,7 @@ describe('content encodings', () => {
         inflater.inflate('gzip', gzipSync(Buffer.concat([large, randomBytes(250_000)]))),
       ),
     )
-    expect(inflated.filter((each) => each !== 'busy').length).toBeGreaterThanOrEqual(2)
+    expect(inflated.some((each) => each !== 'busy')).toBe(true)
     expect(inflated.includes('busy')).toBe(true)
     expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
   })

@@ -15,6 +15,7 @@ const nodeP99 = new Gauge('node_p99_ms')
 const nodeLag = new Gauge('node_lag_ms')
 const nodeCores = new Gauge('node_cores')
 const nodeCpuSeconds = new Gauge('node_cpu_seconds')
+const OF_NODES = ['node_p99_ms', 'node_lag_ms', 'node_cores', 'node_cpu_seconds']
 
 /** @typedef {import('./settings.js').Settings} Settings */
 /** `isFollowed`: by the next at once. @typedef {{ name: string, rate: number, durationMs: number, events: number, isFollowed?: boolean }} Phase */
@@ -43,7 +44,7 @@ export function inSteps(settings, phases, run) {
       ...phaseScenarios(settings, plans, run),
       ...nodeScenario(settings, plans),
     },
-    thresholds: phaseFigures(plans, nodeMetrics(settings)),
+    thresholds: phaseFigures(plans, settings.adminUrls.length === 0 ? [] : OF_NODES),
     watchNodes: () => watchPhases(settings, plans),
     read: (/** @type {import('./verdict.js').RunData} */ data) => plans.map((plan) => readPhase(data, plan)),
   }
@@ -78,11 +79,6 @@ export function phaseFigures(plans, ofNodes = []) {
     for (const metric of ofNodes) thresholds[`${metric}{phase:${name}}`] = [SHOWN.gauge]
   }
   return thresholds
-}
-
-/** @param {Settings} settings */
-function nodeMetrics({ adminUrls }) {
-  return adminUrls.length === 0 ? [] : ['node_p99_ms', 'node_lag_ms', 'node_cores', 'node_cpu_seconds']
 }
 
 /** The one virtual user that reads the nodes before and after each phase. @param {Settings} settings @param {readonly Plan[]} plans */

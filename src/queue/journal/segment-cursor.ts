@@ -158,11 +158,15 @@ export class SegmentCursor {
     }
     if (this.#end > from) return true
     // It is all that there is of a commit that was longer.
-    const end = from + bytesRead
-    const missing = endOf(this.#commits[this.#commits.length - 1]) - end
-    this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length: missing })
-    this.#leaveCommits()
+    this.#endsAt(from + bytesRead)
     return await this.#readLines(onLine, Number.POSITIVE_INFINITY)
+  }
+
+  /** The segment ends there, before commits that were written. */
+  #endsAt(end: number): void {
+    const length = endOf(this.#commits[this.#commits.length - 1]) - end
+    this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })
+    this.#leaveCommits()
   }
 
   /** From here on all is read as lines without a checksum: these commits are not those of this segment. */
@@ -215,7 +219,10 @@ export class SegmentCursor {
       start = at + 1
     }
     if (start > 0) return true
-    if (bytesRead < length) return false
+    if (bytesRead < length) {
+      if (limit !== Number.POSITIVE_INFINITY) this.#endsAt(from + bytesRead)
+      return false
+    }
     if (this.#skippedBytes === 0 && from + length === limit && (await this.#isRecord(from, limit))) {
       this.#leaveCommits()
       return true

@@ -23,7 +23,9 @@ interface Cluster {
 }
 
 let file: string
+let waitSeconds: string
 beforeEach(async () => {
+  waitSeconds = '600'
   file = join(await makeFolder(), 'cluster.json')
 })
 
@@ -57,7 +59,7 @@ async function run(...args: string[]): Promise<{ code: number; output: string; c
     KUBECTL: `${process.execPath} ${DOUBLE}`,
     CLUSTER: file,
     POLL_SECONDS: '0',
-    WAIT_SECONDS: '2',
+    WAIT_SECONDS: waitSeconds,
   }
   const { code, output } = await new Promise<{ code: number; output: string }>((done) => {
     execFile('bash', [SCRIPT, ...args], { env }, (error, stdout, stderr) =>
@@ -129,6 +131,7 @@ it('has all nodes become what the Secret says before it changes a password that 
 
 it('gives up where a file does not come to its server', async () => {
   clusterOf({ calls: 1000 })
+  waitSeconds = '2'
   const { code, output, did } = await run('reader')
   expect(code).toBe(1)
   expect(output).toContain('reader.conf did not come to nats-0 in 2 s: it goes on with the one of before')

@@ -322,8 +322,8 @@ describe('an entry that is not an app record', () => {
     const early = await loadedNode()
     await connected(async (connection) => {
       const entries = await bucketOf(connection).open()
-      for (let at = 0; at < 3000; at += 500) {
-        await Promise.all(Array.from({ length: 500 }, (_, index) => entries.put(`bad${at + index}`, 'no record')))
+      for (let at = 0; at < 3000; at += 50) {
+        await Promise.all(Array.from({ length: 50 }, (_, index) => entries.put(`bad${at + index}`, 'no record')))
       }
     })
     await eventually('it has had them', () => early.apps.badRecordsNow === 3000)

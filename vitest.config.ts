@@ -7,7 +7,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 process.env['NODE_PATH'] = join(import.meta.dirname, 'test', 'node_modules')
 
 // Five files run at a time across all projects: as many wait, for the turn of a minute or for a store that is away, as use
-// a core. By default vitest takes the cores but one, and so one file at a time where there are two.
+// a core. By default vitest takes the cores but one, and so one file at a time where there are two. The long tests wait
+// more, and run eight at a time (package.json).
 const MAX_WORKERS = 5
 // These start services, stores and clients.
 const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client', 'conformance']
@@ -79,6 +80,12 @@ const withServices = {
   expect: { poll: { timeout: 90_000 } },
 }
 
+const SEEN_BY_CLIENTS = [
+  'test/contract/{admin,answers,bytes,cors,engine,errors,fidelity,head,idempotency,keep-alive,limits,media,openapi}.test.ts',
+  'test/hostile/{bodies,connections,descriptors,empty-blocks,engine-differences,fragments,framing,half-bodies,heads}.test.ts',
+  'test/hostile/{pipelining,slow.long,tls,tls-renewal}.test.ts',
+]
+
 export default defineConfig({
   test: {
     maxWorkers: MAX_WORKERS,
@@ -102,6 +109,16 @@ export default defineConfig({
           exclude,
         },
       })),
+      // What clients of the port for events see of Node's own HTTP server, on which sluice runs where uWebSockets.js has no binary.
+      {
+        test: {
+          ...withServices,
+          name: 'second-engine',
+          isolate: true,
+          env: { SLUICE_HTTP_ENGINE: 'node' },
+          include: SEEN_BY_CLIENTS,
+        },
+      },
       // `npm run test:long`: outages, k6, clusters of stores.
       { test: { ...withServices, name: 'long', isolate: true, include: [`test/${LONG}`] } },
     ],

@@ -213,6 +213,28 @@ describe('messages of the JetStream queue', () => {
     await two.queue.stop()
   })
 
+  it('stores a batch whose key was used before, and forgotten since, and tells its repeats from the earlier one', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    const { batchId } = makeRecord({ keyed: true })
+    const usedAt = (seconds: number, events: number) => {
+      const record = makeRecord({ keyed: true, events, receivedAtMs: 1_800_000_000_000 + seconds * 1000 })
+      return { ...record, batchId, line: Buffer.from(record.line.toString().replace(record.batchId, batchId)) }
+    }
+    expect(await publishTo(queue, usedAt(0, 1))).toMatchObject({ ack: 'durable' })
+    expect(await publishTo(queue, usedAt(299, 2))).toMatchObject({ ack: 'duplicate', storedEvents: 1 })
+    const another = usedAt(301, 3)
+    // Without Redis the clock of the node may be wrong.
+    const share = { ...another, charge: { ...another.charge, isShare: true as const } }
+    expect(await publishTo(queue, share)).toMatchObject({ ack: 'duplicate', storedEvents: 1 })
+    expect(await publishTo(queue, another)).toMatchObject({ ack: 'durable' })
+    expect(await publishTo(queue, usedAt(302, 4))).toMatchObject({ ack: 'duplicate', storedEvents: 3 })
+    // The batch in doubt has the charge of its first try.
+    const retry = { ...usedAt(620, 3), charge: { ...another.charge, isOfDoubt: true as const } }
+    expect(await publishTo(queue, retry)).toMatchObject({ ack: 'duplicate', storedEvents: 3 })
+    expect(countBatches(await readStreamPlainly(nats.url)).get(batchId)).toBe(2)
+    await queue.stop()
+  })
+
   it('takes a duplicate for doubt where its original is another batch, or gone', async () => {
     const { queue } = await openReadyQueue(nats.url)
     const record = makeRecord({ keyed: true })

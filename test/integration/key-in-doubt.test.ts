@@ -93,7 +93,8 @@ async function send({ admission, queue }: Sender, record: QueueRecord): Promise<
 
 const partition = partitionOf(app.appId, PARTITIONS)
 const usedBy = async (node: Node): Promise<number> => (await usageOf(node.admission, app)).minute.used
-const aBatch = (events: number): QueueRecord => makeRecord({ keyed: true, events, appId: app.appId })
+const aBatch = (events: number): QueueRecord =>
+  makeRecord({ keyed: true, events, appId: app.appId, receivedAtMs: NOON_MS })
 
 describe('a batch in doubt', () => {
   it('that is stored is a replay for its retry on any node, even with too little left to take it again', async () => {

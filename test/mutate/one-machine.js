@@ -137,11 +137,8 @@ export const ONE_MACHINE = [
     name: 'j13',
     bug: 'a record that is being written counts at the recovery',
     file: 'queue/journal/segment-cursor.ts',
-    find: '    if (bytesRead < length) return false',
-    replace: `    if (bytesRead < length) {
-      if (bytesRead > 0) onLine(0, bytesRead, this.#end, true)
-      return false
-    }`,
+    find: '      if (limit !== Number.POSITIVE_INFINITY) this.#endsAt(from + bytesRead)',
+    replace: '      if (bytesRead > 0) onLine(0, bytesRead, this.#end, true)',
     tests: [RECOVERY],
   },
   {
@@ -382,9 +379,17 @@ export const ONE_MACHINE = [
     name: 'j43',
     bug: 'a segment that ends before its commits do is told by nobody',
     file: CURSOR_FILE,
-    find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length: missing })",
-    replace: 'void missing',
+    find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })",
+    replace: 'void length',
     tests: [HISTORIES, DAMAGE],
+  },
+  {
+    name: 'j44',
+    bug: 'a segment that ends within a commit whose line is damaged is told by nobody',
+    file: CURSOR_FILE,
+    find: 'if (limit !== Number.POSITIVE_INFINITY) this.#endsAt(from + bytesRead)',
+    replace: 'void limit',
+    tests: [DAMAGE],
   },
   {
     name: 'b1',

@@ -4,11 +4,10 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { partitionOf } from '../../contract/partition.ts'
-import { parseRecordHead } from '../../contract/record/record-head.ts'
-import { recordsOf } from '../../contract/record/record-lines.ts'
 import type { Timers } from '../../lib/timers.ts'
 import { probe } from '../stream/probe.ts'
 import { type FoundMessage, IdIndex } from '../stream/read/id-index.ts'
+import { headOf, isSame } from '../stream/read/stream-original.ts'
 import type { SpooledRecord } from './spool-records.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
@@ -108,12 +107,8 @@ export class Settler {
 
 /** Whether a message has this batch. A key that is used again after five minutes is another batch with the same id. */
 export function holds({ data }: Pick<FoundMessage, 'data'>, { head }: SpooledRecord): boolean {
-  for (const line of recordsOf(data)) {
-    const found = parseRecordHead(line, 0, line.length)
-    if (found?.batchId !== head.batchId) continue
-    if (Math.abs(found.receivedAtMs - head.receivedAtMs) <= WINDOW_MS) return true
-  }
-  return false
+  const found = headOf(data, head.batchId)
+  return found !== undefined && isSame(found, head)
 }
 
 function idsOf({ head, messageId }: SpooledRecord): string[] {

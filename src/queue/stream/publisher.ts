@@ -262,16 +262,19 @@ export class StreamPublisher implements EventQueue {
   /** A duplicate window may answer wrongly after a change of leader, so its word is not taken without the original. */
   async #ackDuplicate(message: InFlight, entry: Entry, sequence: number): Promise<void> {
     const { connection } = this.#link
-    const events = await this.#lookUpOriginal(connection, sequence, entry.record.batchId, entry.deadlineMs)
+    const { batchId, charge } = entry.record
+    // Without Redis the clock may be wrong, and a repeat may have been accepted since: the duplicate window decides.
+    const batch = { batchId, receivedAtMs: charge.isShare === true ? null : charge.takenAtMs }
+    const events = await this.#lookUpOriginal(connection, sequence, batch, entry.deadlineMs)
     if (typeof events === 'number') return this.#unacked.ack(entry, 'duplicate', events, sequence)
-    if (events === 'burnt' && entry.record.charge.isOfDoubt !== true) return this.#sendAnew(message, entry)
+    if (events === 'earlier' || (events === 'burnt' && charge.isOfDoubt !== true)) return this.#sendAnew(message, entry)
     // With the charge of a batch that the audit has found not to be stored, it must not be stored either: the client's
     // next try has a charge of its own.
     if (events === undefined) this.#doubt(message, entry)
     this.#unacked.ack(entry, 'in_doubt')
   }
 
-  /** Nothing was stored under its id, and never will be. */
+  /** Nothing of this batch was stored under its id, and never will be. */
   #sendAnew({ lane }: InFlight, entry: Entry): void {
     entry.burntIds += 1
     lane.putBack(entry)

@@ -449,4 +449,12 @@ test('behind https its Host is the only one, and the cookie is for it alone', as
   expect(opened.headers['set-cookie']?.[0]).toMatch(
     /^__Host-sluice_portal=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200; Secure$/,
   )
+  const { headers } = bearer(key)
+  for (const [Origin, status] of [
+    [ORIGIN, 200],
+    [ORIGIN.replace('https:', 'http:'), 403],
+  ] as const) {
+    const asked = await ask(service, '/api/session', { headers: { ...headers, Origin } })
+    expect([Origin, asked.status]).toEqual([Origin, status])
+  }
 })

@@ -82,6 +82,8 @@ const GOOD: Asked = [
   ['get', '/api/batches', `?key=${KEY_UUID}`, undefined, 200],
   ['get', '/api/batches', '', undefined, 400],
   ['get', '/api/batches/{batch_id}', '?events=1', undefined, 200],
+  ['get', '/api/batches/{batch_id}', '?events=xx', undefined, 400],
+  ['get', '/api/refusals/stream', '?from_start=xx', undefined, 400],
   ['post', '/api/explain', '', '{"events":[{"type":"click"}]}', 200],
   ['post', '/api/explain', '', 'x'.repeat(524_289), 413],
 ]

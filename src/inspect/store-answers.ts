@@ -112,7 +112,7 @@ export class StoreAnswers {
     if (name === 'example') return answerOf(stores.example())
     const asked = new URLSearchParams(query)
     const answers: { readonly [Name in InPlaces]: () => Promise<Answer> } = {
-      explain: () => this.#explain(stores, body, asked.get('app_key'), scope),
+      explain: () => this.#explain(stores, body, asked.get('app_key') || null, scope),
       batch: () => this.#find(stores, asked, scope),
       search: () => this.#search(stores, asked),
       events: () => this.#newestEvents(stores, asked, scope),

@@ -1,5 +1,6 @@
 // The console on the admin port: who may ask, and what it has beside the questions that the portal has too.
 
+import type { Example } from '../contract/admin/apps.ts'
 import { CODES, REASONS } from '../contract/codes.ts'
 import {
   type AdminRequest,
@@ -59,6 +60,7 @@ export class Console implements AdminRoutes {
     })
     const own = new Map<string, Methods<null>>([
       [SESSION_PATH, this.#session()],
+      ['/api/example', { GET: ({ request }) => this.#example(request) }],
       ['/api/codes', { GET: () => jsonAnswer({ codes: CODES, reasons: REASONS }) }],
     ])
     this.#methods = (path) =>
@@ -109,6 +111,14 @@ export class Console implements AdminRoutes {
       },
       DELETE: ({ request: { headers } }) => noContent({ 'Set-Cookie': access.signOut(headers) }),
     }
+  }
+
+  /** A key is masked to whoever may only read, and a masked one is of no use here. */
+  async #example({ headers }: AdminRequest): Promise<Answer> {
+    const told = await this.#options.inspection.answer({ name: 'example', scope: 'all', query: '' })
+    const isShown = !this.#access.isTokenWanted || this.#access.mayWrite(headers)
+    if (isShown || told.status !== 200) return jsonTextAnswer(told)
+    return jsonAnswer({ ...(JSON.parse(told.json) as Example), app_key: null })
   }
 
   /** For apps. */

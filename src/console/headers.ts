@@ -34,7 +34,12 @@ export function hostNameOf(header: string): string | null {
 /** Whether a page of this very address asks. `own`: the public address; null: there is none. */
 export function isOriginOf(origin: string, host: string, own: string | null): boolean {
   if (origin === own) return true
-  return /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2).toLowerCase() === host.toLowerCase()
+  const [, scheme, its] = /^(https?:)\/\/(.+)$/.exec(origin.toLowerCase()) ?? []
+  if (its !== host.toLowerCase()) return false
+  if (own === null) return true
+  // The Host of http and https is the same.
+  const { protocol, host: ownHost } = new URL(own)
+  return scheme === protocol || hostNameOf(host) !== hostNameOf(ownHost)
 }
 
 /** A browser says by itself which page asks, also for an image or a script, which have no Origin. */

@@ -25,7 +25,6 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/api/batches': { ask: 'batch', app: ['key', 'since', 'before', 'events'] },
   [BATCH]: { ask: 'batch', app: ['since', 'before', 'events'] },
   '/api/search': { ask: 'search' },
-  '/api/example': { ask: 'example' },
   '/api/explain': { ask: 'explain', app: [] },
 }
 

@@ -52,7 +52,7 @@ export interface Explanation {
 
 /** What a body says by itself; null: it is too large. `appKey`: in place of the body's own; null: the body's own. */
 export function judgeBody(body: Buffer, appKey: string | null, nowMs: number): Violations | null {
-  return body.length > MAX_BODY_BYTES ? null : violations(body, nowMs, appKey === '' ? null : appKey)
+  return body.length > MAX_BODY_BYTES ? null : violations(body, nowMs, appKey)
 }
 
 export interface Question {

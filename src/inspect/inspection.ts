@@ -13,7 +13,7 @@ import { readEventFilter } from './live/event-filter.ts'
 import { LiveList, type Watcher } from './live/live-list.ts'
 import { NowFeed } from './live/now-feed.ts'
 import { mergeNow } from './now/now.ts'
-import { rangeIn, textsIn } from './query.ts'
+import { flagIn, rangeIn, textsIn } from './query.ts'
 import { type Answer, type Ask, answerOf, type Question } from './question.ts'
 import { mergeRefusals, newestRefusals, readRefusalFilter, readRefusalQuestion } from './refusals/refusal-view.ts'
 import { narrowed, pieceForApp, refusalForApp, refusalsForApp, type Scope, withoutNode } from './scope.ts'
@@ -105,9 +105,10 @@ export class Inspection {
     }
     const asked = readRefusalFilter(query)
     if (typeof asked === 'string') return asked
+    const isFromStart = flagIn(query, 'from_start')
+    if (typeof isFromStart === 'string') return isFromStart
     const filter = narrowed(asked, scope)
     const show = scope === 'all' ? {} : { show: (json: string) => JSON.stringify(refusalForApp(JSON.parse(json))) }
-    const isFromStart = query.get('from_start') === '1'
     return (watcher) =>
       this.#refusals.add(
         watcher,

@@ -20,6 +20,12 @@ export function textsIn<Name extends string>(
   return Object.fromEntries(texts) as Readonly<Record<Name, string | null>>
 }
 
+/** Whether the member is there, as `1`. */
+export function flagIn(query: URLSearchParams, name: string): boolean | string {
+  const text = query.get(name) || null
+  return text === null || text === '1' ? text !== null : `${name}: must be 1, where it is there`
+}
+
 /** `standard`: where it is not there. */
 export function countIn(
   query: URLSearchParams,

@@ -21,7 +21,7 @@ import type { QueuePlace } from './find/find-in-queue.ts'
 import { seenOf } from './last-hour.ts'
 import { readEventFilter } from './live/event-filter.ts'
 import { Places } from './places.ts'
-import { countIn } from './query.ts'
+import { countIn, flagIn } from './query.ts'
 import { type Answer, answerOf, type Question } from './question.ts'
 import { ReadingBudget } from './reading-budget.ts'
 import { isOfOperators, narrowed, type Scope, toldReason } from './scope.ts'
@@ -112,7 +112,7 @@ export class StoreAnswers {
     if (name === 'example') return answerOf(stores.example())
     const asked = new URLSearchParams(query)
     const answers: { readonly [Name in InPlaces]: () => Promise<Answer> } = {
-      explain: () => this.#explain(stores, body, asked.get('app_key'), scope),
+      explain: () => this.#explain(stores, body, asked.get('app_key') || null, scope),
       batch: () => this.#find(stores, asked, scope),
       search: () => this.#search(stores, asked),
       events: () => this.#newestEvents(stores, asked, scope),
@@ -222,7 +222,9 @@ export class StoreAnswers {
     const reading = readQuestion({ id, app, key, since, before }, this.#timers.nowMs())
     if (reading.kind === 'mistake') return problemOf('bad_request', `${reading.member}: ${reading.mistake}`)
     const question = owner === undefined ? reading.question : { ...reading.question, appId: owner }
-    const shown = { withRecord: asked.get('events') === '1', isForApp: owner !== undefined }
+    const withRecord = flagIn(asked, 'events')
+    if (typeof withRecord === 'string') return problemOf('bad_request', withRecord)
+    const shown = { withRecord, isForApp: owner !== undefined }
     const work = [place, question, shown] as const
     return { status: 200, json: await answerInThread('batch', [...work], this.#timers, this.#onRead(scope)) }
   }

@@ -214,6 +214,21 @@ describe('who may change one', () => {
     }
   })
 
+  test('the key of the demo app is shown to whoever may change it, and where no token is set', async () => {
+    const demo = [appRecord('demo', { app_key: 'ak_demo_1' })]
+    const [service, open] = await Promise.all([startService({ apps: demo, env }), startService({ apps: demo })])
+    onTestFinished(() => [service, open].forEach((one) => one.kill()))
+    const keyTo = async (one: Service, headers: Headers) => {
+      const { status, json } = await ask(one, 'GET', '/api/example', undefined, { ...headers, Host: 'localhost' })
+      expect([status, json['port'], json['tls']]).toEqual([200, one.port, false])
+      return json['app_key']
+    }
+    for (const headers of [full, await cookieOf(service, TOKEN)])
+      expect(await keyTo(service, headers)).toBe('ak_demo_1')
+    for (const headers of [reading, await cookieOf(service, READING)]) expect(await keyTo(service, headers)).toBe(null)
+    expect(await keyTo(open, {})).toBe('ak_demo_1')
+  })
+
   test('a session, from the console’s own pages alone', async ({ service }) => {
     const cookie = { ...(await cookieOf(service, TOKEN)), Host: 'localhost' }
     const body = { plan: '10k', subscription: 'active' }

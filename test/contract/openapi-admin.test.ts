@@ -100,6 +100,8 @@ const BAD: Asked = [
   ['post', '/api/explain', '', 'x'.repeat(524_289), 413],
   ['get', '/api/events/stream', '?type=click', undefined, 400],
   ['get', '/api/refusals/stream', `?app=${'x'.repeat(101)}`, undefined, 400],
+  ['get', '/api/refusals/stream', '?from_start=true', undefined, 400],
+  ['get', '/api/batches/{batch_id}', '?events=true', undefined, 400],
 ]
 
 test('it has the schemas of the code and the version of the package', () => {

@@ -82,6 +82,8 @@ const GOOD: Asked = [
   ['get', '/api/batches', `?key=${KEY_UUID}`, undefined, 200],
   ['get', '/api/batches', '', undefined, 400],
   ['get', '/api/batches/{batch_id}', '?events=1', undefined, 200],
+  ['get', '/api/batches/{batch_id}', '?events=xx', undefined, 400],
+  ['get', '/api/refusals/stream', '?from_start=xx', undefined, 400],
   ['post', '/api/explain', '', '{"events":[{"type":"click"}]}', 200],
   ['post', '/api/explain', '', 'x'.repeat(524_289), 413],
 ]
@@ -449,4 +451,12 @@ test('behind https its Host is the only one, and the cookie is for it alone', as
   expect(opened.headers['set-cookie']?.[0]).toMatch(
     /^__Host-sluice_portal=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200; Secure$/,
   )
+  const { headers } = bearer(key)
+  for (const [Origin, status] of [
+    [ORIGIN, 200],
+    [ORIGIN.replace('https:', 'http:'), 403],
+  ] as const) {
+    const asked = await ask(service, '/api/session', { headers: { ...headers, Origin } })
+    expect([Origin, asked.status]).toEqual([Origin, status])
+  }
 })

@@ -39,6 +39,17 @@ test('explain knows that the journal is full, by its setting and by its disk', a
   expect(await outcome({ SLUICE_JOURNAL_MAX_MB: '1' })).toBe('journal_full')
 })
 
+test('explain puts any key that it is given in place of that of the body, also an empty one', async () => {
+  await writeApps(join(folder, 'apps.json'), [appRecord('one')])
+  await writeFile(join(folder, 'good.json'), batch('ak_one', 3))
+  const explained = (...flags: string[]) => sluice(['explain', ...flags, 'good.json'])
+  for (const key of ['', ' ', 'ak_two']) {
+    const { code, stdout } = await explained('--app-key', key)
+    expect([key, code, stdout]).toEqual([key, 1, expect.stringMatching(/^401 invalid_app_key/)])
+  }
+  expect((await explained()).stdout).toMatch(/^202 accepted/)
+})
+
 test('explain reads a pipe as it fills, and says of one that nobody writes to; apps import takes files alone', async () => {
   await writeApps(join(folder, 'apps.json'), [appRecord('one')])
   const pipe = join(folder, 'pipe')

@@ -28,7 +28,9 @@ export const AppAlert = Type.Object({
 
 export const Alerts = Type.Object({
   alerts: listOf(AppAlert, { description: 'Oldest first.' }),
-  more: Type.Boolean({ description: 'There are later ones: ask again with `since` as the time of the last one.' }),
+  more: Type.Boolean({
+    description: 'There are later ones: ask again with `after` as the id of the last one, or with `since` as its time.',
+  }),
 })
 
 export type Alerts = Of<typeof Alerts>

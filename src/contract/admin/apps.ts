@@ -162,7 +162,7 @@ export const Example = Type.Object({
   tls: Type.Boolean(),
   app_key: said(
     OptionalText,
-    'Of the demo app that a first start makes; null: there is none. Other keys are never shown.',
+    'Of the demo app that a first start makes; null: there is none, or the token shown is for reading alone. Other keys are never shown.',
   ),
 })
 

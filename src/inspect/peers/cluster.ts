@@ -70,6 +70,8 @@ export class Cluster implements Ask {
   readonly #known = new Map<string, Known>()
   readonly #ends: (() => void)[] = []
   #otherVersionAtMs = Number.NEGATIVE_INFINITY
+  /** When one was heard that was not before. */
+  #newAtMs = Number.NEGATIVE_INFINITY
   /** Nobody answered the last question, and nobody was heard since. */
   #isAlone = false
   #timer: Timer | null = null
@@ -143,14 +145,14 @@ export class Cluster implements Ask {
     ])
     const pieces = [...mine, ...(others ?? [])]
     const silent = question.name === 'now' ? this.#silent(pieces as NodeReport[]) : []
-    const isMixed = this.#ageMs(this.#otherVersionAtMs) < 2 * HERE_INTERVAL_MS
+    const isMixed = this.#isRecent(this.#otherVersionAtMs)
     return { pieces, silent, problem: others === null ? AWAY : isMixed ? OTHER_VERSION : null }
   }
 
   async #askOthers<Name extends OfEach>(question: Question & { readonly name: Name }): Promise<Pieces[Name][] | null> {
     // Whoever comes says so.
     if (this.#isAlone) return this.#options.peers.isUp ? [] : null
-    const options = { timeoutMs: ALL_TIMEOUT_MS, maxReplies: MAX_PARTS_OF_ALL, wanted: this.#heard() }
+    const options = { timeoutMs: ALL_TIMEOUT_MS, maxReplies: MAX_PARTS_OF_ALL, wanted: this.#wanted() }
     const answers = await this.#gather(ALL, question, options)
     if (answers === null) return null
     this.#isAlone = answers.length === 0 && this.#heard() === 0
@@ -175,9 +177,19 @@ export class Cluster implements Ask {
     return (await peers.gather(subject, message, { timeoutMs, maxReplies, onReply })) ? answers.whole : null
   }
 
-  /** How many are waited for: not those that were silent the last time. */
+  /** How many are waited for. Where one is new there may be others, which have not let themselves be heard yet. */
+  #wanted(): number {
+    return this.#isRecent(this.#newAtMs) ? 0 : this.#heard()
+  }
+
+  /** Not those that were silent the last time. */
   #heard(): number {
-    return [...this.#known.values()].filter(({ lastAtMs }) => this.#ageMs(lastAtMs) < 2 * HERE_INTERVAL_MS).length
+    return [...this.#known.values()].filter(({ lastAtMs }) => this.#isRecent(lastAtMs)).length
+  }
+
+  /** Whoever is there lets itself be heard in this time, also where one message is lost. */
+  #isRecent(atMs: number): boolean {
+    return this.#ageMs(atMs) < 2 * HERE_INTERVAL_MS
   }
 
   #onQuestion(own: Own, { data, reply }: Parameters<OnPeerMessage>[0], isForAll: boolean): void {
@@ -211,8 +223,11 @@ export class Cluster implements Ask {
   }
 
   #remember(report: NodeReport): void {
-    if (this.#known.size >= MAX_NODES && !this.#known.has(report.node)) return
-    this.#known.set(report.node, { report: { ...report, cells: [] }, lastAtMs: this.#options.timers.monotonicMs() })
+    const known = this.#known.get(report.node)
+    if (this.#known.size >= MAX_NODES && known === undefined) return
+    const lastAtMs = this.#options.timers.monotonicMs()
+    if (known === undefined || !this.#isRecent(known.lastAtMs)) this.#newAtMs = lastAtMs
+    this.#known.set(report.node, { report: { ...report, cells: [] }, lastAtMs })
   }
 
   #silent(answered: readonly NodeReport[]): SilentNode[] {

@@ -133,6 +133,31 @@ describe('the Origin', () => {
     }
   })
 
+  it('of the public address has its scheme; elsewhere that is whatever a proxy adds', () => {
+    const consoleOrigin = 'https://sluice.example.com'
+    const open = access({ consoleOrigin })
+    const cookie = cookieOf(open.open(TOKEN))
+    const writerOf = (host: string, origin: string) => open.writer(headersOf({ host, origin, cookie }))
+    for (const host of ['sluice.example.com', 'Sluice.Example.com', 'sluice.example.com:8443']) {
+      const origins = ['http', 'HTTP', 'https', 'HTTPS'].map((scheme) => `${scheme}://${host}`)
+      const expected = ['foreign_origin', 'foreign_origin', 'session', 'session']
+      expect(origins.map((origin) => writerOf(host, origin))).toEqual(expected)
+      const checked = origins.map((origin) => open.check(headersOf({ host, origin, cookie })))
+      expect(checked).toEqual(['foreign_origin', 'foreign_origin', null, null])
+    }
+    const plain = access({ consoleOrigin: 'http://sluice.example.com' })
+    const host = 'sluice.example.com'
+    expect(plain.screen(headersOf({ host, origin: `https://${host}` }))).toBe('foreign_origin')
+    for (const scheme of ['http', 'https']) {
+      expect(writerOf('localhost:9090', `${scheme}://localhost:9090`)).toBe('session')
+      expect(access({ token: null }).check(headersOf({ origin: `${scheme}://localhost:9090` }))).toBe(null)
+      const named = access({ adminHost: host })
+      expect(named.check(headersOf({ host, origin: `${scheme}://${host}`, authorization: `Bearer ${TOKEN}` }))).toBe(
+        null,
+      )
+    }
+  })
+
   it('is refused with the right token too', () => {
     const authorization = `Bearer ${TOKEN}`
     expect(access().check(headersOf({ authorization, origin: 'http://evil.example' }))).toBe('foreign_origin')

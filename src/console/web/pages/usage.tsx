@@ -196,7 +196,7 @@ function alertText({ kind, state, window, percent: reached }: Alerts['alerts'][n
 
 /** Nothing where the API has no alerts. */
 function AlertsOf({ app }: { app: string | null }): JSX.Element | null {
-  const { value, again } = useAsk<Alerts>('/api/alerts', DAYS_EVERY_MS)
+  const { value, again } = useAsk<Alerts>(urlTo('/api/alerts', { app }), DAYS_EVERY_MS)
   useStream(value === null ? null : urlTo('/api/alerts/stream', { app }), (name) => {
     if (name === 'alert') again()
   })

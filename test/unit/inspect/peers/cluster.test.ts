@@ -136,6 +136,11 @@ describe('asking all', () => {
     const other = join(bus, 'b')
     other.announce()
     await bus.timers.pass(0)
+    // Others may be there, which are heard later.
+    expect(await waitedMs(['a', 'b'])).toBe(500)
+    await bus.timers.pass(58_000)
+    other.announce()
+    await bus.timers.pass(1000)
     expect(await waitedMs(['a', 'b'])).toBe(0)
     // Killed: it is waited for while it may only be slow, and then once more.
     other.stop()
@@ -143,6 +148,40 @@ describe('asking all', () => {
     await bus.timers.pass(60_000)
     expect([await waitedMs(['a']), await waitedMs(['a'])]).toEqual([500, 0])
   })
+
+  it.each(['at its start', 'after it was cut off from them'])(
+    'leaves out none that it has not heard yet: %s',
+    async (when) => {
+      const bus = new Bus()
+      const one = join(bus, 'a')
+      // It answers after the others.
+      const slow = join(bus, 'c', {
+        name: 'c',
+        answer: async () => {
+          await new Promise<void>((resolve) => bus.timers.setTimeout(resolve, 100))
+          return { status: 200, json: JSON.stringify(report('c')) }
+        },
+      })
+      const sibling = join(bus, 'b')
+      if (when !== 'at its start') {
+        slow.announce()
+        sibling.announce()
+        await bus.timers.pass(100_000)
+      }
+      sibling.announce()
+      await bus.timers.pass(0)
+      for (let asked = 0; asked < 20; asked++) {
+        expect(await namesSeenBy(bus, one)).toEqual({ names: ['a', 'b', 'c'], silent: [], problem: null })
+        await bus.timers.pass(1000)
+      }
+      for (let announced = 0; announced < 5; announced++) {
+        slow.announce()
+        sibling.announce()
+        await bus.timers.pass(20_000)
+        expect((await namesSeenBy(bus, one)).names).toEqual(['a', 'b', 'c'])
+      }
+    },
+  )
 
   it('is not alone where another one is heard while nobody answers', async () => {
     const bus = new Bus()

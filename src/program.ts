@@ -89,7 +89,7 @@ function isForPeople(error: unknown): error is Error {
   return error instanceof StartError || (error instanceof Error && 'syscall' in error)
 }
 
-function asksForHelp(args: readonly string[]): boolean {
+export function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
 }

@@ -1,6 +1,8 @@
 // Asks the API of the running service, on its admin port.
 
 import { type IncomingMessage, request } from 'node:http'
+import type { Of } from '../contract/admin/schema.ts'
+import { Check, type TSchema } from '../contract/admin/typebox.ts'
 import { type AdminAddress, hostAndPort, readAdminAddress } from '../lib/admin-address.ts'
 import { errorCode, orStartError, StartError } from '../lib/errors.ts'
 import type { Config } from '../settings/config.ts'
@@ -24,7 +26,7 @@ export async function askAdmin(
   place: Place,
   path: string,
   signal: AbortSignal,
-  body?: string,
+  body?: string | Buffer,
 ): Promise<IncomingMessage> {
   const { consoleToken } = place
   const { host, port } = await addressOf(place)
@@ -41,6 +43,32 @@ export async function askAdmin(
   if (statusCode === 200) return response
   response.resume()
   throw refusal(`the service at ${host}:${port}`, statusCode ?? 0)
+}
+
+/** What the stores say; where NATS does not give the app records, what the running service says, which goes on with those that it has. */
+export async function orService<T>(
+  { appsFile }: Pick<Config, 'appsFile'>,
+  ofStores: Promise<T>,
+  ofService: () => Promise<T>,
+  tell: (message: string) => Promise<void>,
+): Promise<T> {
+  try {
+    return await ofStores
+  } catch (away) {
+    if (!(away instanceof StartError) || away.cause === undefined || appsFile !== null) throw away
+    const said = await ofService().catch((error: unknown) => {
+      throw error instanceof StartError ? new StartError(`${away.message}; ${error.message}`) : error
+    })
+    await tell(`${away.message}: this is what the running service says`)
+    return said
+  }
+}
+
+/** Throws a StartError where it is not JSON of this form. */
+export function answerIn<Schema extends TSchema>(json: string, schema: Schema): Of<Schema> {
+  const value: unknown = objectIn(json)
+  if (!Check(schema, value)) throw new StartError('what the service answered has the form of another version')
+  return value as Of<Schema>
 }
 
 /** The list in an answer. Throws as `askAdmin`, and a StartError where there is none. */

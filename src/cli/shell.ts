@@ -115,8 +115,9 @@ export function showProgress({ stderr }: Pick<Shell, 'stderr'>, text: string): v
 
 /** Waits for a slow reader, so that output does not accumulate in memory. */
 export async function print(stream: NodeJS.WritableStream, text: string | Uint8Array): Promise<void> {
-  if (stream.write(text)) return
-  await new Promise<void>((resolve) => stream.once('drain', resolve))
+  // What comes of a stream that fails is for the process to say.
+  if (stream.write(text) || !stream.writable) return
+  await once(stream, 'drain').catch(() => {})
 }
 
 /** Asked on stderr, so that stdout holds data alone. Whatever is not a yes is a no: also Ctrl-C, and the input's end. */

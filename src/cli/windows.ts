@@ -7,8 +7,24 @@ import { formatCount, formatTable } from './table.ts'
 
 const WINDOWS = ['minute', 'day', 'month'] as const
 
+type WindowsUsed = Omit<Usage, 'atMs'>
+type Told = { readonly limit: number | null; readonly used: number }
+
+/** As the service tells it, which has a limit for minute and month. */
+export function usageIn<T extends Told>(
+  { minute, day, month }: Readonly<Record<(typeof WINDOWS)[number], T>>,
+  endOf: (window: T) => string,
+): WindowsUsed {
+  const window = <Limit>(told: T, limit: Limit) => ({ limit, used: told.used, endsAtMs: Date.parse(endOf(told)) })
+  return {
+    minute: window(minute, Number(minute.limit)),
+    day: window(day, day.limit),
+    month: window(month, Number(month.limit)),
+  }
+}
+
 /** With what is left of each, and until when. */
-export function windowsTable(plan: PlanName, usage: Usage): string {
+export function windowsTable(plan: PlanName, usage: WindowsUsed): string {
   const rows = WINDOWS.map((name) => {
     const { used, limit, endsAtMs } = usage[name]
     return [
@@ -24,7 +40,7 @@ export function windowsTable(plan: PlanName, usage: Usage): string {
 }
 
 /** Of each window: 12 of 500, or 12 where it has no limit. */
-export function usedTexts(plan: PlanName, usage: Usage): string[] {
+export function usedTexts(plan: PlanName, usage: WindowsUsed): string[] {
   return WINDOWS.map((name) => {
     const limit = limitText(plan, usage, name)
     return formatCount(usage[name].used) + (limit === null ? '' : ` of ${limit}`)
@@ -32,7 +48,7 @@ export function usedTexts(plan: PlanName, usage: Usage): string[] {
 }
 
 /** The month's as it was sold. null: it has none. */
-function limitText(plan: PlanName, usage: Usage, name: (typeof WINDOWS)[number]): string | null {
+function limitText(plan: PlanName, usage: WindowsUsed, name: (typeof WINDOWS)[number]): string | null {
   const { limit } = usage[name]
   if (limit === null) return null
   return name === 'month' ? monthText(plan, soldEventsPerMonth(plan, limit)) : formatCount(limit)

@@ -43,9 +43,9 @@ export interface Explanation {
   readonly violations: readonly Violation[]
   /** Without these events the body would fit; null: it would not, or it does. */
   readonly invalidEvents: readonly number[] | null
-  readonly app: App | null
+  readonly app: Pick<App, 'appId' | 'name' | 'plan' | 'subscription'> | null
   /** The usage before this body. */
-  readonly usage: Usage | null
+  readonly usage: Omit<Usage, 'atMs'> | null
   /** null: not known. */
   readonly bytes: WindowView | null
 }
@@ -170,7 +170,11 @@ export function toJson({ app, usage, bytes, ...explanation }: Explanation) {
 }
 
 /** The month's limit is the enforced one, so its tolerance is given beside it. */
-function limitsOf({ plan }: App, { minute, day, month }: Usage, bytes: WindowView | null): object {
+function limitsOf(
+  { plan }: Pick<App, 'plan'>,
+  { minute, day, month }: Omit<Usage, 'atMs'>,
+  bytes: WindowView | null,
+): object {
   const { endsAtMs } = minute
   return {
     minute: windowJson(minute),

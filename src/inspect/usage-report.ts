@@ -71,7 +71,7 @@ function byUse(one: AppUsage, other: AppUsage): number {
 }
 
 /** Of the limit that is nearest: 1 is all of it. */
-export function shareUsed({ minute, day, month }: Usage): number {
+export function shareUsed({ minute, day, month }: Omit<Usage, 'atMs'>): number {
   const ofDay = day.limit === null ? 0 : day.used / day.limit
   return Math.max(minute.used / minute.limit, ofDay, month.used / month.limit)
 }

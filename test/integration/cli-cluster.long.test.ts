@@ -83,6 +83,18 @@ interface Explained {
 }
 
 describe('explain', () => {
+  test('knows that the stream is full, and that with a spool this refuses nothing', async () => {
+    const cluster = await startCluster({ nodes: 1, apps: [appRecord('one')] })
+    expectAccepted(await post(cluster.nodes[0], batch('ak_one')), 1)
+    await withConnection(cluster.nats.url, async (connection) => {
+      const { streams } = await jetstreamManager(connection)
+      await streams.update('SLUICE_EVENTS', { max_msgs: 1 })
+    })
+    expect((await explain(batch('ak_one'), cluster.commandEnv)).outcome).toBe('service_overloaded')
+    const env = { ...cluster.commandEnv, SLUICE_SPOOL_DIR: join(folder, 'spool') }
+    expect((await explain(batch('ak_one'), env)).outcome).toBe('accepted')
+  })
+
   async function explain(body: string, env: Record<string, string>): Promise<Explained> {
     const file = join(folder, 'body.json')
     writeFileSync(file, body)

@@ -37,11 +37,11 @@ function open(path, mode) {
 }
 
 /** @param {Call} call @param {number} number @param {(code: number) => void} leave */
-function output({ pid }, number, leave) {
+function output({ pid, name, args }, number, leave) {
   const onError = (/** @type {NodeJS.ErrnoException} */ error) => {
-    // As a process whose reader has gone.
     if (!CLOSED.has(error.code ?? '')) throw error
-    leave(0)
+    // As src/main.ts, where the reader has gone.
+    if (name === 'json' || (number === 1 && args[0] === 'tail')) leave(0)
   }
   try {
     const [fd, isPipe] = open(`/proc/${pid}/fd/${number}`, constants.O_WRONLY | constants.O_APPEND)

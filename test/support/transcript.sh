@@ -55,7 +55,7 @@ serve() {
   export HOST=127.0.0.1 PORT=$(json o.port <<< "$listening") SLUICE_ADMIN_PORT=$(json o.admin_port <<< "$listening")
 }
 # background ARGUMENTS...: sluice with its stdout in `lines` and its stderr in `notes`, as $pid.
-background() { "$NODE" "$MAIN" "$@" > lines 2> notes & pid=$!; }
+background() { : > notes; "$NODE" "$MAIN" "$@" > lines 2> notes & pid=$!; }
 ended() { kill "-$1" "$pid" && wait "$pid" 2> /dev/null; }
 
 # post: standard input, to the service; prints the status, the code where there is one, and leaves the headers in `head`.

@@ -4,20 +4,26 @@
 import { closeSync, constants, createReadStream, openSync, readSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../../apps/app.ts'
+import { Explained, type Limit } from '../../contract/admin/apps.ts'
+import type { Of } from '../../contract/admin/schema.ts'
 import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../contract/bounds.ts'
 import type { OverloadReason, WindowView } from '../../contract/outcome.ts'
 import { OVERLOAD_ADVICE } from '../../contract/overload-advice.ts'
 import { type Explanation, explain, judgeBody, toJson, violationText } from '../../inspect/explain.ts'
 import { errorCode, errorMessage, StartError } from '../../lib/errors.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { askAdmin, objectIn, textIn } from '../admin-api.ts'
-import { EXIT, paint, readFlags, type Shell } from '../shell.ts'
+import { answerIn, askAdmin, orService, textIn } from '../admin-api.ts'
+import { EXIT, paint, readFlags, type Shell, say } from '../shell.ts'
 import { withStores } from '../stores/usage-stores.ts'
 import { answer, formatBytes, formatCount, formatTable, printable } from '../table.ts'
-import { toleranceText, windowsTable } from '../windows.ts'
+import { toleranceText, usageIn, windowsTable } from '../windows.ts'
 
 /** Without its answer the command goes on. */
-const SERVICE_TIMEOUT_MS = 2000
+const BYTES_TIMEOUT_MS = 2000
+/** In place of the stores. */
+const ANSWER_TIMEOUT_MS = 10_000
+/** A service of a later version may have other reasons. */
+const ADVICE: Partial<typeof OVERLOAD_ADVICE> = OVERLOAD_ADVICE
 const PIPE = { bytes: 65_536, lookAgainMs: 20 }
 
 export const help = `Usage: sluice explain [--app-key K] [--origin O] [--json] FILE
@@ -29,7 +35,8 @@ settings.
 
 Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or NATS
 and Redis where NATS_URL and REDIS_URL are set. The bytes of this minute are known to the running service alone, which is asked as
-sluice usage asks it; they are those of the node that answers.
+sluice usage asks it; they are those of the node that answers. While NATS does not give the app records, that service is asked
+for all: it goes on with those that it has, and knows its spool.
 
   --app-key K   put this key in place of the body's app_key
   --origin O    as a web page of this origin would send it, such as https://app.example.com
@@ -50,20 +57,22 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     ['FILE'],
   )
   const config = readConfig(shell.env)
-  const explanation = await withStores(config, shell.clock, async (stores) => {
-    const sent = await readBody(positionals[0], shell)
+  let reading: Promise<Buffer> | null = null
+  const body = (): Promise<Buffer> => (reading ??= readBody(positionals[0], shell))
+  const { origin = null, 'app-key': key = null } = flags
+  const ofStores = withStores(config, shell.clock, async (stores) => {
+    const sent = await body()
     const nowMs = await stores.now()
-    const key = flags['app-key']
-    const verdict = judgeBody(sent, key ?? null, nowMs)
+    const verdict = judgeBody(sent, key, nowMs)
     const bytesOf = (app: App): Promise<WindowView | null> => bytesOnNode(config, app)
-    return explain({
-      bodyBytes: sent.length,
-      verdict,
-      nowMs,
-      origin: flags.origin ?? null,
-      stores: { ...stores, bytesOf },
-    })
+    return explain({ bodyBytes: sent.length, verdict, nowMs, origin, stores: { ...stores, bytesOf } })
   })
+  const ofService = async (): Promise<Explanation> => {
+    if (origin !== null) throw new StartError('the running service is not asked with --origin')
+    return await askService(config, await body(), key, ANSWER_TIMEOUT_MS)
+  }
+  const tell = (message: string): Promise<void> => say(shell, `sluice explain: ${message}\n`)
+  const explanation = await orService(config, ofStores, ofService, tell)
   await answer(shell, flags.json, toJson(explanation), () => format(explanation, shell))
   return explanation.outcome === 'accepted' ? EXIT.ok : EXIT.failed
 }
@@ -71,18 +80,45 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 /** null: the service cannot be asked. */
 async function bytesOnNode(config: Config, { appKey }: App): Promise<WindowView | null> {
   try {
-    const body = JSON.stringify({ app_key: appKey })
-    const answer = await askAdmin(config, '/api/explain', AbortSignal.timeout(SERVICE_TIMEOUT_MS), body)
-    const { bytes } = Object(objectIn(await textIn(answer))['limits']) as Record<string, unknown>
-    const { limit, remaining, ends_at: endsAt } = Object(bytes) as Record<string, unknown>
-    if (typeof limit !== 'number' || typeof remaining !== 'number') return null
-    const leftMs = Date.parse(String(endsAt)) - Date.now()
-    const resetSeconds = Math.max(1, Math.ceil(leftMs / 1000) || 1)
-    return { name: 'bytes', limit, remaining, lengthSeconds: 60, resetSeconds }
+    return (await askService(config, JSON.stringify({ app_key: appKey }), null, BYTES_TIMEOUT_MS)).bytes
   } catch (error) {
     if (error instanceof StartError) return null
     throw error
   }
+}
+
+/** Throws a StartError where it does not say it. */
+async function askService(
+  config: Config,
+  body: string | Buffer,
+  appKey: string | null,
+  timeoutMs: number,
+): Promise<Explanation> {
+  const query = appKey === null ? '' : `?app_key=${encodeURIComponent(appKey)}`
+  const response = await askAdmin(config, `/api/explain${query}`, AbortSignal.timeout(timeoutMs), body)
+  const told = answerIn(await textIn(response), Explained)
+  const { app, limits } = told
+  return {
+    status: told.status,
+    outcome: told.code as Explanation['outcome'],
+    message: told.code === 'accepted' ? null : told.message,
+    reason: told.reason as Explanation['reason'],
+    retryAfterSeconds: told.retry_after_seconds,
+    bodyBytes: told.body_bytes,
+    events: told.events,
+    violations: told.errors,
+    invalidEvents: told.invalid_events,
+    app: app && ({ ...app, appId: app.app_id } as Explanation['app']),
+    usage: limits && usageIn(limits, ({ ends_at: endsAt }) => endsAt),
+    bytes: bytesIn(limits?.bytes),
+  }
+}
+
+function bytesIn(told: Of<typeof Limit> | undefined): WindowView | null {
+  if (told === undefined || told.limit === null || told.remaining === null) return null
+  const { limit, remaining, ends_at: endsAt } = told
+  const resetSeconds = Math.max(1, Math.ceil((Date.parse(endsAt) - Date.now()) / 1000))
+  return { name: 'bytes', limit, remaining, lengthSeconds: 60, resetSeconds }
 }
 
 /** Stops once the body is too large. */
@@ -145,7 +181,7 @@ function bytesText({ limit, remaining }: WindowView): string {
 
 export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): string {
   const { status, outcome, message, retryAfterSeconds, reason, bodyBytes, events, app, usage, bytes } = explanation
-  const advice = outcome === 'service_overloaded' ? OVERLOAD_ADVICE[reason as OverloadReason] : null
+  const advice = outcome === 'service_overloaded' ? (ADVICE[reason as OverloadReason] ?? null) : null
   const verdict = paint(outcome === 'accepted' ? 'green' : 'red', `${status} ${outcome}`, shell)
   const about = [
     ['body', bodyBytes === null ? `more than ${formatBytes(MAX_BODY_BYTES)}` : formatBytes(bodyBytes)],

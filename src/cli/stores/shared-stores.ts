@@ -16,13 +16,14 @@ export function withSharedStores<T>(
   { redis: access, clock }: { readonly redis: NonNullable<Config['redis']>; readonly clock: Clock },
   use: (stores: Stores) => Promise<T>,
 ): Promise<T> {
-  const { partitions, nats } = config
+  const { partitions, nats, spool } = config
   const storesOf = (redis: CommandRedis, records: AppRecords): Stores => ({
     // The windows follow the clock of Redis, from which this machine's may differ.
     now: () => redis.ask(readRedisTime),
     findApp: (appKey) => records.find(appKey),
     usageOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
-    queueRefusal: async (bodyBytes) => (nats === null ? null : streamRefusal(nats, bodyBytes)),
+    // What the stream does not take, a spool does, as far as can be seen from here.
+    queueRefusal: async (bodyBytes) => (nats === null || spool !== null ? null : streamRefusal(nats, bodyBytes)),
     all: async () => {
       const { records: valid, complaints } = await records.list()
       return { apps: appsOf(valid), complaints }

@@ -2,7 +2,7 @@
 // accepted and refused of each in the last hour.
 
 import type { App } from '../../apps/app.ts'
-import { type UsageByDay, AppUsage as UsageRow } from '../../contract/admin/apps.ts'
+import { type UsageByDay, AppUsage as UsageRow, Usage as UsageTold } from '../../contract/admin/apps.ts'
 import { Check } from '../../contract/admin/typebox.ts'
 import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../../contract/bounds.ts'
 import {
@@ -21,11 +21,11 @@ import { StartError } from '../../lib/errors.ts'
 import { systemTimers, type Timers } from '../../lib/timers.ts'
 import { noSuchApp } from '../../records/app-draft.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { askForList } from '../admin-api.ts'
+import { answerIn, askAdmin, listIn, orService, textIn } from '../admin-api.ts'
 import { EXIT, readFlags, type Shell, say, UsageError } from '../shell.ts'
 import { type Stores, withStores } from '../stores/usage-stores.ts'
 import { answer, counted, formatBytes, formatCount, formatTable } from '../table.ts'
-import { percentText, toleranceText, usedTexts, windowsTable } from '../windows.ts'
+import { percentText, toleranceText, usageIn, usedTexts, windowsTable } from '../windows.ts'
 
 const DEFAULT_TOP = 20
 /** Over 10,000 apps, the service reads its counters for some seconds. */
@@ -47,7 +47,8 @@ since their start.
 The counters come from where the settings have the service keep them: files in SLUICE_DATA_DIR, whether or not the
 service runs, or Redis. The last hour is known to the running service alone: that on SLUICE_DATA_DIR is asked, or
 the one at SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT where that port is set or NATS_URL is, with SLUICE_CONSOLE_TOKEN where it
-has one. Where it cannot be asked, "${UNKNOWN}" is shown.
+has one. Where it cannot be asked, "${UNKNOWN}" is shown. While NATS does not give the app records, that service is asked for all
+but --days: it goes on with those that it has.
 
   --app ID   one app
   --top N    how many apps
@@ -60,6 +61,19 @@ Exit code: 0 shown, 1 no such app or not to be read, 2 for a wrong command line.
 Example:
   sluice usage --top 5
 `
+
+type SeenOf = (appId: string) => Seen
+
+interface ShownApp {
+  readonly app: Pick<App, 'appId' | 'plan' | 'subscription'>
+  readonly usage: Omit<AppUsage['usage'], 'atMs'>
+}
+
+interface Shown {
+  readonly report: Omit<UsageReport, 'apps'> & { readonly apps: readonly ShownApp[] }
+  readonly seenOf: SeenOf
+  readonly json: object
+}
 
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   // Most other commands take the app as a word, so one is likely to be typed here.
@@ -87,16 +101,21 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   }
   if (flags.csv) throw new UsageError('--csv: give --days too')
   const wanted = wantedOf(flags)
-  const report = await readCounters(config, shell, flags.app, async (stores, apps, timers) =>
-    usageReport(apps, await stores.usagesAt(timers.nowMs()), wanted, timers),
-  )
-  const seen = await readSeen(config, wanted).catch(async (error: unknown) => {
-    if (!(error instanceof StartError)) throw error
-    await say(shell, `sluice usage: the last hour is not known: ${error.message}\n`)
-    return new Map<string, Seen>()
-  })
-  const seenOf: SeenOf = (appId) => seen.get(appId) ?? NOT_SEEN
-  await answer(shell, flags.json, usageReportJson(report, seenOf), () =>
+  const tell = (message: string): Promise<void> => say(shell, `sluice usage: ${message}\n`)
+  const ofStores = async (): Promise<Shown> => {
+    const report = await readCounters(config, shell, flags.app, async (stores, apps, timers) =>
+      usageReport(apps, await stores.usagesAt(timers.nowMs()), wanted, timers),
+    )
+    const seen = await readSeen(config, wanted).catch(async (error: unknown) => {
+      if (!(error instanceof StartError)) throw error
+      await tell(`the last hour is not known: ${error.message}`)
+      return new Map<string, Seen>()
+    })
+    const seenOf: SeenOf = (appId) => seen.get(appId) ?? NOT_SEEN
+    return { report, seenOf, json: usageReportJson(report, seenOf) }
+  }
+  const { report, seenOf, json } = await orService(config, ofStores(), () => askService(config, wanted), tell)
+  await answer(shell, flags.json, json, () =>
     'appId' in wanted ? formatApp(report.apps[0], seenOf) : formatReport(report, seenOf),
   )
   return EXIT.ok
@@ -142,9 +161,29 @@ async function readCounters<T>(
 
 /** Throws a StartError where the service cannot be asked. */
 async function readSeen(config: Config, wanted: WantedUsage): Promise<ReadonlyMap<string, Seen>> {
+  return seenIn(listIn(await askForApps(config, wanted), 'apps'))
+}
+
+async function askForApps(config: Config, wanted: WantedUsage): Promise<string> {
   const query = new URLSearchParams('appId' in wanted ? { app: wanted.appId } : { top: String(wanted.top) })
   const signal = AbortSignal.timeout(SERVICE_TIMEOUT_MS)
-  return seenIn(await askForList(config, `/api/apps?${query.toString()}`, 'apps', signal))
+  return await textIn(await askAdmin(config, `/api/apps?${query.toString()}`, signal))
+}
+
+/** In place of the stores. Throws a StartError where it does not say it. */
+async function askService(config: Config, wanted: WantedUsage): Promise<Shown> {
+  const json = answerIn(await askForApps(config, wanted), UsageTold)
+  if ('appId' in wanted && json.apps.length === 0) throw noSuchApp(wanted.appId, [])
+  const seen = seenIn(json.apps)
+  const apps = json.apps.map(({ app_id: appId, plan, subscription, spooled, ...windows }) => ({
+    app: { appId, plan, subscription } as ShownApp['app'],
+    usage: {
+      ...usageIn(windows, ({ resets_at: endsAt }) => endsAt),
+      ...(spooled && { spooled: { events: spooled.events, ofGoneNodes: spooled.of_gone_nodes } }),
+    },
+  }))
+  const report = { apps, totalApps: json.total_apps, readAtMs: Date.parse(json.read_at) }
+  return { report, seenOf: (appId) => seen.get(appId) ?? NOT_SEEN, json }
 }
 
 /** Those that are known of apps as the service lists them. */
@@ -178,9 +217,7 @@ export function formatByDay({ apps, read_at: readAt }: UsageByDay): string {
   return `${apps.length === 0 ? '' : `${formatTable([head, ...rows])}\n`}${which}. Read at ${readAt}.\n`
 }
 
-type SeenOf = (appId: string) => Seen
-
-export function formatReport({ apps, totalApps, readAtMs }: UsageReport, seenOf: SeenOf): string {
+export function formatReport({ apps, totalApps, readAtMs }: Shown['report'], seenOf: SeenOf): string {
   const isSpooled = apps.some(({ usage }) => usage.spooled !== undefined)
   const rows = apps.map(({ app, usage }) => {
     const { last_hour: lastHour, stored_bytes: bytes } = seenOf(app.appId)
@@ -204,7 +241,7 @@ ${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? 
 }
 
 /** One app, with what is left and until when. */
-export function formatApp({ app, usage }: AppUsage, seenOf: SeenOf): string {
+export function formatApp({ app, usage }: ShownApp, seenOf: SeenOf): string {
   const { last_hour: lastHour, stored_bytes: bytes } = seenOf(app.appId)
   const accepted = lastHour === null ? UNKNOWN : counted(lastHour.accepted_events, 'event')
   const tolerance = toleranceText(app.plan)

@@ -37,16 +37,14 @@ export async function alertsSince(
   const oldest = new Date(Math.max(sinceMs, afterMs, nowMs - ALERTS_KEPT_MS)).toISOString()
   const found = alerts
     .filter((alert) => alert.at >= oldest && alert !== last)
-    .toSorted((one, other) => (isBefore(one, other) ? -1 : 1))
+    .toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
   // What whoever goes on may know comes once more, beside the limit, so that each page gets further.
-  const again = found.findLastIndex(
-    (alert) => Date.parse(alert.at) === sinceMs || (last !== undefined && isBefore(alert, last)),
-  )
+  const from = last === undefined ? '' : placeOf(last)
+  const again = found.findLastIndex((alert) => placeOf(alert) < from || Date.parse(alert.at) === sinceMs)
   // Those of one time stay together, so that whoever goes on from the last time misses none.
   const end = found.findIndex((alert, at) => at > again + limit && alert.at !== found[at - 1].at)
   return end === -1 ? { alerts: found, more: false } : { alerts: found.slice(0, end), more: true }
 }
 
-function isBefore(one: Alert, other: Alert): boolean {
-  return one.at === other.at ? one.id < other.id : one.at < other.at
-}
+/** Of one length, and so in the order of the times. */
+const placeOf = ({ at, id }: Alert): string => at + id

@@ -28,9 +28,7 @@ export const AppAlert = Type.Object({
 
 export const Alerts = Type.Object({
   alerts: listOf(AppAlert, { description: 'Oldest first.' }),
-  more: Type.Boolean({
-    description: 'There are later ones: ask again with `after` as the id of the last one, or with `since` as its time.',
-  }),
+  more: Type.Boolean({ description: 'There are later ones: ask again with the id of the last one as `after`.' }),
 })
 
 export type Alerts = Of<typeof Alerts>

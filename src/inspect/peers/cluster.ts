@@ -152,7 +152,9 @@ export class Cluster implements Ask {
   async #askOthers<Name extends OfEach>(question: Question & { readonly name: Name }): Promise<Pieces[Name][] | null> {
     // Whoever comes says so.
     if (this.#isAlone) return this.#options.peers.isUp ? [] : null
-    const options = { timeoutMs: ALL_TIMEOUT_MS, maxReplies: MAX_PARTS_OF_ALL, wanted: this.#wanted() }
+    // Where one is new there may be others, which have not let themselves be heard yet.
+    const wanted = this.#isRecent(this.#newAtMs) ? 0 : this.#heard()
+    const options = { timeoutMs: ALL_TIMEOUT_MS, maxReplies: MAX_PARTS_OF_ALL, wanted }
     const answers = await this.#gather(ALL, question, options)
     if (answers === null) return null
     this.#isAlone = answers.length === 0 && this.#heard() === 0
@@ -177,12 +179,7 @@ export class Cluster implements Ask {
     return (await peers.gather(subject, message, { timeoutMs, maxReplies, onReply })) ? answers.whole : null
   }
 
-  /** How many are waited for. Where one is new there may be others, which have not let themselves be heard yet. */
-  #wanted(): number {
-    return this.#isRecent(this.#newAtMs) ? 0 : this.#heard()
-  }
-
-  /** Not those that were silent the last time. */
+  /** How many are waited for: not those that were silent the last time. */
   #heard(): number {
     return [...this.#known.values()].filter(({ lastAtMs }) => this.#isRecent(lastAtMs)).length
   }

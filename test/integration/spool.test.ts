@@ -1,15 +1,14 @@
 // The spool before a real NATS: what it took while NATS was away is in the stream once, whatever ends meanwhile.
 
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
-import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
+import { damagedDirectory, journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
 import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
-import { damagedDirectory } from '../../src/queue/spool/damaged-segments.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
 import {
   countBatches,
@@ -334,6 +333,27 @@ describe('what an earlier process has left', () => {
     )
     expect(await readFile(join(setAside, '000000000001.ndjson'))).toEqual(bytes)
     expect(existsSync(path)).toBe(false)
+  })
+
+  it('is counted and named at a start where a segment with unsent batches was removed, and not where it was set aside', async () => {
+    const folder = await makeFolder()
+    const before = await openTestSpool(folder, NOBODY)
+    await publishAll(before, recordsOf(5))
+    await before.spool.stop()
+    const path = segmentPath(journalDirectory(folder), 1)
+    await rm(path)
+    const opened = async (): Promise<{ kinds: string[]; notices: readonly string[] }> => {
+      const kinds: string[] = []
+      const { spool, notices } = await openTestSpool(folder, NOBODY, { onDamage: (kind) => kinds.push(kind) })
+      await spool.stop()
+      return { kinds, notices }
+    }
+    const after = await opened()
+    expect(after.kinds).toEqual(['missing'])
+    expect(after.notices.join('\n')).toContain(`${path} was removed`)
+    await mkdir(damagedDirectory(folder), { recursive: true })
+    await writeFile(segmentPath(damagedDirectory(folder), 1), '')
+    expect((await opened()).kinds).toEqual([])
   })
 
   it('is kept until NATS has synced it, and sent again where NATS has lost it', async () => {

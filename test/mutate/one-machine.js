@@ -334,8 +334,8 @@ export const ONE_MACHINE = [
     name: 'j37',
     bug: 'what lies beside a segment gets its number again after the segment was removed',
     file: OPEN_FILE,
-    find: 'Math.max(after, await lastNumber(directory, disk)) + 1',
-    replace: 'after + Math.min(1, await lastNumber(directory, disk).then(() => 1))',
+    find: 'Math.max(after, (await usedNumbers(directory, disk)).at(-1) ?? 0) + 1',
+    replace: 'after + Math.min(1, await usedNumbers(directory, disk).then(() => 1))',
     tests: [DAMAGE],
   },
   {

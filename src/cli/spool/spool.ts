@@ -109,7 +109,7 @@ async function drain(directory: string, { isDamaged }: SpoolInspection, shell: S
     return EXIT.failed
   }
   const all = isDamaged
-    ? 'all that is whole is sent; what is damaged is kept in damaged/ (sluice spool verify): remove it when it is not wanted'
+    ? 'all that is whole is sent; what is missing or damaged (sluice spool verify) is not, and is kept in damaged/ as far as it is there: remove it when it is not wanted'
     : 'all is sent, and nothing is left in it'
   await print(shell.stdout, `${printable(directory)}: ${all}\n`)
   return isDamaged ? EXIT.failed : EXIT.ok

@@ -8,6 +8,8 @@ export function damageText({ kind, path, offset, length, reason }: Damage): stri
     case 'checksum':
       return `damaged bytes in ${path} at ${offset}: the ${length} bytes there are not those that were written`
     case 'missing':
+      if (offset === 0)
+        return `${path} was removed, or cut to nothing: its ${length} bytes of accepted records are gone`
       return `${path} ends at ${offset}: ${length} bytes of accepted records that were behind it are gone`
     case 'record':
       return `damaged record in ${path} at ${offset}: its ${length} bytes are no record, and its events cannot be recovered`

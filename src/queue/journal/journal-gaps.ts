@@ -1,14 +1,18 @@
 // Finds gaps in a journal, where records were stored and are missing now. The service starts anyway and logs them.
 
+import { dirname } from 'node:path'
 import type { Crc32c } from '../../lib/crc32c.ts'
+import { damageText } from './damage-text.ts'
 import type { Disk } from './disk.ts'
+import type { Damage } from './segment-cursor.ts'
 import {
-  comparePositions,
+  damagedDirectory,
   endOfLastLine,
   type JournalPosition,
   type Segment,
   segmentNumbers,
   segmentPath,
+  usedNumbers,
 } from './segments.ts'
 import { committedEnd, idsEnd } from './side-reader.ts'
 
@@ -23,13 +27,12 @@ export interface GapOptions {
   readonly disk: Disk
 }
 
-/** Sentences for the log. Segments missing before the first one are no gap, since old ones are removed. */
-export async function missingFrom(
-  segments: readonly Segment[],
-  { directory, covered, checks, disk }: GapOptions,
-): Promise<string[]> {
+/** Sentences for the log. Segments missing before the first one are no gap, since old ones are removed with what lies beside them. */
+export async function missingFrom(segments: readonly Segment[], options: GapOptions): Promise<string[]> {
+  const { directory, covered, checks, disk } = options
   const unread = await unreadIn(directory, segments, disk)
-  const found = unread.map(({ path }) => `${path} ${NO_FILE}`)
+  const removed = await removedFrom(segments, options)
+  const found = [...unread.map(({ path }) => `${path} ${NO_FILE}`), ...removed.map(damageText)]
   for (const [index, segment] of segments.slice(1).entries()) {
     const before = segments[index]
     const between = unread.filter(({ number }) => number > before.number && number < segment.number)
@@ -41,17 +44,14 @@ export async function missingFrom(
       found.push(`The journal's segment ${segment.path} ends within a record: its last ${tornBytes} bytes are skipped`)
     }
   }
-  const last = segments.at(-1)
-  if (covered !== null && last !== undefined) {
+  if (covered !== null) {
     const known = segments.find((segment) => segment.number === covered.segment)
     if (known !== undefined && known.bytes < covered.offset) found.push(shorterThan(known, covered))
-    else if (
-      known === undefined &&
-      comparePositions({ segment: Math.max(last.number, unread.at(-1)?.number ?? 0), offset: 0 }, covered) < 0
-    ) {
-      found.push(
-        `The journal ends with segment ${last.path}, but the last snapshot covers segment ${covered.segment}. ${GONE}`,
-      )
+    else if ([...segments, ...unread, ...removed].every(({ number }) => number < covered.segment)) {
+      const last = segments.at(-1)
+      const end = last === undefined ? 'has no segment' : `ends with segment ${last.path}`
+      if (last !== undefined || covered.offset > 0)
+        found.push(`The journal ${end}, but the last snapshot covers segment ${covered.segment}. ${GONE}`)
     }
   }
   const more = found.length - MAX_SENTENCES
@@ -70,6 +70,30 @@ async function unreadIn(directory: string, segments: readonly Segment[], disk: D
     if (!listed.has(number) && (await disk.size(path)) === null) unread.push({ number, path })
   }
   return unread
+}
+
+type RemovedSegment = Damage & Pick<Segment, 'number'>
+
+/** Segments before the first or behind the last that are not there, though what lies beside them says that records were durable in them. */
+export async function removedFrom(
+  segments: readonly Segment[],
+  { directory, checks, disk }: Omit<GapOptions, 'covered'>,
+): Promise<RemovedSegment[]> {
+  const removed: RemovedSegment[] = []
+  const [first, last] = [segments.at(0)?.number ?? Number.POSITIVE_INFINITY, segments.at(-1)?.number ?? 0]
+  // First, since a segment is made before what lies beside it.
+  const used = await usedNumbers(directory, disk)
+  const names = new Set(await segmentNumbers(directory, disk))
+  for (const number of used) {
+    if ((number >= first && number <= last) || names.has(number)) continue
+    const path = segmentPath(directory, number)
+    // Where a process died that set it aside.
+    if ((await disk.size(segmentPath(damagedDirectory(dirname(directory)), number))) !== null) continue
+    // The service removes these before their segment.
+    const length = Math.max(await committedEnd(path, checks, disk), await idsEnd(path, checks, { disk }))
+    if (length > 0) removed.push({ number, kind: 'missing', path, offset: 0, length })
+  }
+  return removed
 }
 
 function gapBetween(before: Segment, after: Segment): string {

@@ -9,6 +9,8 @@ import { readRecord } from '../../contract/record/record-members.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import { type Finding, type Found, notFound, type SearchOptions } from '../find/finding.ts'
 import type { Question, Span } from '../find/question.ts'
+import { realDisk } from './disk.ts'
+import { removedFrom } from './journal-gaps.ts'
 import { type Damage, PIECE_BYTES, tellerOf } from './segment-cursor.ts'
 import { type OnRecord, walkSegments } from './segment-walk.ts'
 import { journalDirectory, listSegments, type Segment } from './segments.ts'
@@ -24,7 +26,8 @@ export async function findInJournal(
   question: Question,
   { signal, onProgress, onDamage = () => {} }: SearchOptions = {},
 ): Promise<Finding> {
-  const segments = await listSegments(journalDirectory(dataDirectory))
+  const directory = journalDirectory(dataDirectory)
+  const segments = await listSegments(directory)
   const first = new Crc32c(FIRST_BYTES)
   const firstTimes = new Map<Segment, number | null>()
   const firstTimeOf = async (segment: Segment): Promise<number | null> => {
@@ -61,6 +64,7 @@ export async function findInJournal(
       }
     }
   }
+  for (const one of await removedFrom(segments, { directory, checks, disk: realDisk })) onDamage(one)
   return notFound(question, { reachesBackToMs, stoppedAtMs: null })
 }
 

@@ -69,13 +69,12 @@ interface Batch {
 /** Creates the folder, truncates a torn last line, and opens the last segment. Throws where it cannot be written. */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const all = { ...DEFAULTS, ...options }
-  const { directory, maxBytes, resumeAfter, disk, timers, onNotice, onDamage } = all
+  const { directory, maxBytes, disk } = all
   const segmentBytes = Math.max(1, Math.min(all.segmentBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
   const commitBytes = Math.min(MAX_COMMIT_BYTES, segmentBytes)
   let files: JournalFiles
   try {
-    const ofFiles = { directory, segmentBytes, commitBytes, resumeAfter, disk, timers, onNotice, onDamage }
-    files = await JournalFiles.open(ofFiles)
+    files = await JournalFiles.open({ ...all, segmentBytes, commitBytes })
   } catch (error) {
     // Of the process, which may reserve no more addresses (ulimit -v).
     if (error instanceof RangeError) throw error

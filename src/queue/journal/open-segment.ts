@@ -11,11 +11,11 @@ import {
   createSegment,
   cutTornTail,
   type JournalPosition,
-  lastNumber,
   openSegment,
   reopenSegment,
   type Segment,
   segmentPath,
+  usedNumbers,
 } from './segments.ts'
 import { idTailAt, linesIn, MAX_CHECKED_BYTES } from './side-files.ts'
 import { committedEnd, idsEnd } from './side-reader.ts'
@@ -41,7 +41,7 @@ export interface OpenSegment {
 export async function newSegment(context: SegmentContext, after: number): Promise<OpenSegment> {
   const { directory, disk } = context
   // By the names alone: requests wait meanwhile, and there may be thousands of segments.
-  const number = Math.max(after, await lastNumber(directory, disk)) + 1
+  const number = Math.max(after, (await usedNumbers(directory, disk)).at(-1) ?? 0) + 1
   const path = segmentPath(directory, number)
   const side = sideOf(path, context)
   try {

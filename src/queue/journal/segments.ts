@@ -28,6 +28,11 @@ export function journalDirectory(dataDirectory: string): string {
   return join(dataDirectory, 'journal')
 }
 
+/** Where a spool sets segments with damage aside: journal/ in it has them as they were. */
+export function damagedDirectory(spoolDirectory: string): string {
+  return journalDirectory(join(spoolDirectory, 'damaged'))
+}
+
 export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(12, '0')}.ndjson`)
 }
@@ -53,9 +58,9 @@ export async function segmentNumbers(directory: string, disk: Disk = realDisk): 
   return numbersIn(await namesIn(directory, disk), SEGMENT_NAME)
 }
 
-/** The last number that a segment has or had: one that was removed by hand may have left what lay beside it. */
-export async function lastNumber(directory: string, disk: Disk): Promise<number> {
-  return numbersIn(await namesIn(directory, disk), NUMBERED_NAME).at(-1) ?? 0
+/** Those that a segment has or had, in order: one that another program removed may have left what lay beside it. */
+export async function usedNumbers(directory: string, disk: Disk): Promise<number[]> {
+  return [...new Set(numbersIn(await namesIn(directory, disk), NUMBERED_NAME))]
 }
 
 function numbersIn(names: readonly string[], pattern: RegExp): number[] {

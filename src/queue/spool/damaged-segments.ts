@@ -4,13 +4,8 @@
 import { basename, join } from 'node:path'
 import type { Disk } from '../journal/disk.ts'
 import type { Damage } from '../journal/segment-cursor.ts'
-import { journalDirectory } from '../journal/segments.ts'
+import { damagedDirectory, journalDirectory } from '../journal/segments.ts'
 import { commitsPath, idsPath } from '../journal/side-files.ts'
-
-/** Of the spool in `directory`. */
-export function damagedDirectory(directory: string): string {
-  return journalDirectory(join(directory, 'damaged'))
-}
 
 export class DamagedSegments {
   readonly #directory: string

@@ -3,10 +3,12 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Crc32c } from '../../lib/crc32c.ts'
 import { StartError } from '../../lib/errors.ts'
 import { realDisk } from '../journal/disk.ts'
-import { type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
-import { damagedDirectory } from './damaged-segments.ts'
+import { missingFrom } from '../journal/journal-gaps.ts'
+import { PIECE_BYTES } from '../journal/segment-cursor.ts'
+import { damagedDirectory, type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
 import { readCursor } from './spool-cursor.ts'
 import type { SpoolContents } from './spool-log.ts'
 import { readFolder, readPieces } from './spool-records.ts'
@@ -20,7 +22,7 @@ export interface SpoolInspection {
   readonly keptBatches: number
   /** Of what is not sent, by app. */
   readonly apps: ReadonlyMap<string, { batches: number; events: number }>
-  /** Lines in it are no batches, or not those that were written; or such segments were set aside. */
+  /** Lines in it are no batches, or not those that were written, or are missing; or such segments were set aside. */
   readonly isDamaged: boolean
 }
 
@@ -92,7 +94,13 @@ export async function inspectSpool(directory: string): Promise<SpoolInspection> 
     )
   }
   const apps = new Map<string, { batches: number; events: number }>()
-  let isDamaged = (await listSegments(damagedDirectory(directory))).length > 0
+  const gaps = await missingFrom(await listSegments(journal), {
+    directory: journal,
+    covered: null,
+    checks: new Crc32c(PIECE_BYTES),
+    disk: realDisk,
+  })
+  let isDamaged = gaps.length > 0 || (await listSegments(damagedDirectory(directory))).length > 0
   const onDamage = (): void => void (isDamaged = true)
   const { unsent, keptBatches } = await readFolder(
     { directory, cursor, disk: realDisk, onDamage },

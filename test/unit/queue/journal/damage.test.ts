@@ -3,7 +3,11 @@
 import { appendFile, copyFile, mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
+import { Verification } from '../../../../src/inspect/verify/verification.ts'
+import { verifyJournal } from '../../../../src/inspect/verify/verify-journal.ts'
+import { damageText } from '../../../../src/queue/journal/damage-text.ts'
+import { RealDisk } from '../../../../src/queue/journal/disk.ts'
+import { type Journal, type JournalOptions, openJournal } from '../../../../src/queue/journal/journal.ts'
 import type { Damage } from '../../../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { commitsPath, idsPath } from '../../../../src/queue/journal/side-files.ts'
@@ -13,7 +17,12 @@ import { makeFolder } from '../../../support/service.ts'
 
 type Written = ReturnType<typeof makeRecord>
 
-async function opened(folder: string, notices: string[] = [], kinds: string[] = []): Promise<Journal> {
+async function opened(
+  folder: string,
+  notices: string[] = [],
+  kinds: string[] = [],
+  changes: Partial<JournalOptions> = {},
+): Promise<Journal> {
   const directory = journalDirectory(folder)
   const onNotice = (text: string): void => void notices.push(text)
   return await openJournal({
@@ -23,6 +32,7 @@ async function opened(folder: string, notices: string[] = [], kinds: string[] = 
     timers: timersWithoutIntervals,
     onNotice,
     onDamage: (kind) => void kinds.push(kind),
+    ...changes,
   })
 }
 
@@ -276,5 +286,91 @@ describe('a segment without checksums', () => {
     await appendFile(path, '\n'.repeat(10_000))
     expect(await recovered(folder)).toEqual({ ids: records.map(({ batchId }) => batchId), damages: [] })
     expect((await tailed(folder)).lines).toHaveLength(8)
+  })
+})
+
+describe('a segment that was removed', () => {
+  const SMALL = { segmentBytes: 200 }
+
+  /** A segment each. */
+  async function segments(folder: string, count: number): Promise<string[]> {
+    const journal = await opened(folder, [], [], SMALL)
+    for (let record = 0; record < count; record += 1) expect(await publish(journal, makeRecord())).toBe('durable')
+    await journal.stop()
+    return Array.from({ length: count }, (_, index) => segmentPath(journalDirectory(folder), index + 1))
+  }
+
+  async function verified(folder: string): Promise<string[]> {
+    const found = new Verification()
+    await verifyJournal(journalDirectory(folder), found, { signal: AbortSignal.any([]), onProgress: () => {} })
+    return found.problems.map(({ detail }) => detail)
+  }
+
+  async function started(folder: string, changes: Partial<JournalOptions> = {}) {
+    const [notices, kinds]: string[][] = [[], []]
+    const journal = await opened(folder, notices, kinds, changes)
+    await journal.stop()
+    return { notices, kinds }
+  }
+
+  it.each([
+    { of: 1, removed: 1, covered: null },
+    { of: 1, removed: 1, covered: { segment: 1, offset: 100 } },
+    { of: 2, removed: 1, covered: { segment: 2, offset: 0 } },
+    { of: 2, removed: 2, covered: null },
+    { of: 2, removed: 2, covered: { segment: 2, offset: 100 } },
+    { of: 3, removed: 2, covered: null },
+  ])('by another program is named once by verify and each start: $removed of $of, covered: $covered', async (each) => {
+    const folder = await makeFolder()
+    const path = (await segments(folder, each.of))[each.removed - 1]
+    await rm(path)
+    const isMissing = expect.stringContaining(path.slice(-'1.ndjson'.length))
+    const name = each.of === 3 ? expect.stringMatching(/^Segment 2 of the journal is missing/) : isMissing
+    expect(await verified(folder)).toEqual([name])
+    const { damages } = await searched(folder, makeRecord().batchId)
+    expect(damages.map(damageText)).toEqual(each.of === 3 ? [] : [isMissing])
+    for (const start of [1, 2]) {
+      const { notices, kinds } = await started(folder, { resumeAfter: each.covered })
+      expect(kinds, `start ${start}`).toEqual(['missing'])
+      expect(notices).toHaveLength(1)
+    }
+  })
+
+  it('with all that lay beside it is named where the last snapshot covers bytes of it', async () => {
+    const folder = await makeFolder()
+    await segments(folder, 1)
+    await rm(journalDirectory(folder), { recursive: true })
+    const { notices, kinds } = await started(folder, { resumeAfter: { segment: 1, offset: 100 } })
+    expect(kinds).toEqual(['missing'])
+    expect(notices[0]).toMatch(/^The journal has no segment, but the last snapshot covers segment 1\. /)
+    await rm(journalDirectory(folder), { recursive: true })
+    expect((await started(folder, { resumeAfter: { segment: 1, offset: 0 } })).kinds).toEqual([])
+  })
+
+  it('for its age is not missed, wherever the process died that removed it', async () => {
+    const folder = await makeFolder()
+    const [path] = await segments(folder, 2)
+    const disk = new RealDisk()
+    const steps: string[] = []
+    disk.unlink = async (one) => {
+      await rm(one)
+      steps.push(one)
+      expect(await verified(folder)).not.toContainEqual(expect.stringMatching(/missing|removed/))
+      throw new Error('the process died')
+    }
+    const removes = { keepHours: 1, isKeepNamed: true, clock: () => Date.now() + 1e11, disk }
+    for (let death = 0; death < 3; death += 1) expect((await started(folder, removes)).kinds).toEqual([])
+    expect(steps).toEqual([commitsPath(path), idsPath(path), path])
+    expect(await started(folder)).toEqual({ notices: [], kinds: [] })
+    expect(await verified(folder)).toEqual([])
+  })
+
+  it('is not missed where nothing was durable in it', async () => {
+    const folder = await makeFolder()
+    const [path] = await segments(folder, 1)
+    await rename(path, join(folder, 'elsewhere'))
+    for (const beside of [commitsPath(path), idsPath(path)]) await writeFile(beside, '\n')
+    expect(await started(folder)).toEqual({ notices: [], kinds: [] })
+    expect(await verified(folder)).toEqual([])
   })
 })

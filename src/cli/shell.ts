@@ -55,7 +55,7 @@ export function readFlags<const O extends Options>(
     if (errorCode(error)?.startsWith('ERR_PARSE_ARGS')) throw new UsageError(errorMessage(error))
     throw error
   }
-  const missing = operands[flags.positionals.length]
+  const missing = operands.find((_, at) => (flags.positionals[at] ?? '') === '')
   if (missing !== undefined) throw new UsageError(`${missing} is missing`)
   const extra = flags.positionals[operands.length]
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`)

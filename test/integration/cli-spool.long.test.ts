@@ -5,6 +5,7 @@ import { appendFile, mkdir, readdir, readFile, rename, truncate, writeFile } fro
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { acquireLock } from '../../src/lib/lock.ts'
 import { makeBatch } from '../support/batches.ts'
 import { batch, expectAccepted, get, post } from '../support/client.ts'
 import { needCurrentNats, startNats } from '../support/nats.ts'
@@ -136,6 +137,59 @@ test('what a node that was killed has left is listed, whole, and sent once', asy
   expect(await lastSequence()).toBe(before)
 })
 
+test('what worker processes have left is listed and sent with the folder that theirs are in', async (context) => {
+  const [redis, { nats, monitorUrl }, folder] = await Promise.all([
+    startRedis(),
+    startSyncingNats(needCurrentNats(context)),
+    makeFolder(),
+  ])
+  onTestFinished(async () => void (await Promise.all([redis.stop(), nats.stop()])))
+  const env = { REDIS_URL: redis.url, NATS_URL: nats.url, NATS_MONITOR_URLS: monitorUrl }
+  const ids: string[] = []
+  const fill = async (name: string, appId: string, batches: number): Promise<string> => {
+    const minute = Math.floor(Date.now() / 60_000)
+    const lines = Array.from({ length: batches }, () => {
+      const { line, id } = makeBatch({ appId, receivedAtMs: Date.now() })
+      ids.push(id)
+      return line.replace(/}\n$/, `,"spool":"${minute} ${minute - 1000} plain"}\n`)
+    })
+    await mkdir(join(folder, name, 'journal'), { recursive: true })
+    await writeFile(join(folder, name, 'journal', '000000000001.ndjson'), lines.join(''))
+    return join(folder, name)
+  }
+  // One process worked in it later, and has sent what it had.
+  await fill('.', 'one', 0)
+  const [first, second] = [await fill('worker-1', 'one', 2), await fill('worker-2', 'one', 1)]
+  expect(await listed(folder)).toMatchObject({
+    batches: 3,
+    apps: [{ app_id: 'one', batches: 3, events: 3 }],
+    folders: [
+      { folder, batches: 0 },
+      { folder: first, batches: 2 },
+      { folder: second, batches: 1 },
+    ],
+  })
+  const { stdout } = await spool('list', folder)
+  for (const words of [`${folder}: empty\n`, `${first}: 2 batches`, `${second}: 1 batches`])
+    expect(stdout).toContain(words)
+
+  const lock = await acquireLock(second)
+  if ('held' in lock) throw new Error('somebody has it')
+  const some = await spool('drain', folder, env)
+  expect(some.stdout).toContain(`${second}: in use: the process that works in it sends it itself\n`)
+  expect(some.stdout).toContain(`${first}: all is sent, and nothing is left in it\n`)
+  expect(some.code).toBe(1)
+  expect(await listed(folder)).toMatchObject({ batches: 1, in_use: true })
+  await lock.release()
+
+  const rest = await spool('drain', folder, env)
+  const sent = [second, first, folder].map((one) => `${one}: all is sent, and nothing is left in it\n`)
+  expect([rest.stdout, rest.code]).toEqual([sent.join(''), 0])
+  expect(await listed(folder)).toMatchObject({ batches: 0, kept_batches: 0, apps: [] })
+  const stored = (await readRecords(nats.url)).map(({ batch_id }) => batch_id)
+  expect(stored.toSorted()).toEqual(ids.toSorted())
+})
+
 test('verify names what is damaged, and what is no batch of a spool', async () => {
   const folder = await makeFolder()
   const journal = join(folder, 'journal')
@@ -240,8 +294,7 @@ test('a folder that is no spool is named, and left as it is', async () => {
   expect(output).toContain(`sluice find: the spool in ${file} cannot be read: ENOTDIR`)
   // Of worker processes.
   await mkdir(join(folder, 'all', 'worker-1', 'journal'), { recursive: true })
-  for (const action of ['list', 'drain'] as const)
-    expectFailed(await spool(action, join(folder, 'all'), ON), `name one of them: ${join(folder, 'all', 'worker-1')}`)
+  expect((await spool('list', join(folder, 'all'))).stdout).toContain(`${join(folder, 'all', 'worker-1')}: empty`)
   const empty = join(folder, 'empty')
   await mkdir(empty)
   expect((await spool('list', empty)).stdout).toContain('empty')
@@ -250,6 +303,6 @@ test('a folder that is no spool is named, and left as it is', async () => {
 })
 
 test('a wrong command line ends with 2', async () => {
-  for (const args of [[], ['show', '/'], ['list'], ['drain', '/', '--json']])
+  for (const args of [[], ['show', '/'], ['list'], ['list', ''], ['drain', '/', '--json']])
     expect((await runCommand(['spool', ...args], {})).code).toBe(2)
 })

@@ -85,14 +85,8 @@ export async function inspectSpool(directory: string): Promise<SpoolInspection> 
   const journal = journalDirectory(directory)
   const cursor = await readProgress(directory)
   const names = await readdir(directory)
-  if (cursor.state === 'lost' && names.length > 0 && !isThere(journal)) {
-    const [worker] = await spoolFolders(directory)
-    throw new StartError(
-      worker === undefined
-        ? `${directory} is no spool: it holds other files`
-        : `${directory} holds the spools of worker processes: name one of them: ${worker}`,
-    )
-  }
+  if (cursor.state === 'lost' && names.length > 0 && !isThere(journal))
+    throw new StartError(`${directory} is no spool: it holds other files`)
   const apps = new Map<string, { batches: number; events: number }>()
   const gaps = await missingFrom(await listSegments(journal), {
     directory: journal,

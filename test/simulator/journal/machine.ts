@@ -236,7 +236,7 @@ export class Machine {
     if (untold !== null) return { isFalse: false, detail: untold }
     // Of a commit that was under way at a power cut the middle may be gone, and nobody can know that it was not answered.
     const met = damage.filter(({ kind }) => kind !== 'record').map(damageText)
-    const told = [...met, ...notices.filter((notice) => notice.includes('damaged bytes'))]
+    const told = [...met, ...notices.filter((notice) => /damaged bytes|was removed/.test(notice))]
     if (told.length === 0 || this.harms.isHarmed || this.isLossy) return null
     return { isFalse: true, detail: told[0] }
   }

@@ -19,6 +19,9 @@ describe('every invariant', () => {
   it('holds where a segment ends within a commit whose line is damaged', () =>
     expectSeedsToHold(lua, 'journal', { from: 2959, to: 2959 }))
 
+  it('holds where a process dies while it writes to a segment that was cut before the snapshot', () =>
+    expectSeedsToHold(lua, 'journal', { from: 113_278, to: 113_278 }))
+
   it('holds with spools, through outages of NATS and nodes that die meanwhile', () =>
     expectSeedsToHold(lua, 'spool', { from: 1, to: 1 }))
 })

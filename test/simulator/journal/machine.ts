@@ -53,6 +53,8 @@ export class Machine {
   onCut: (lines: Buffer) => void = () => {}
   #hasFailed = false
   #isCut = false
+  /** That of the process that runs. */
+  #isOpenCut = false
   /** A process writes the journal. */
   #isOpen = false
   /** Records that are durable, as the disk says. */
@@ -78,6 +80,8 @@ export class Machine {
   /** A process that cannot start says why and ends. */
   readonly openParts = async (seams: NodeSeams): Promise<NodeParts> => {
     seams.host.onKill(() => {
+      // What it wrote last lies before the snapshot's position, and is not counted. It was not answered.
+      this.isLossy ||= this.#isOpenCut
       this.#isOpen = false
       this.disk.processDied()
     })
@@ -123,6 +127,7 @@ export class Machine {
     })
     for (const file of this.disk.folders.get(JOURNAL_FOLDER)?.names.values() ?? []) file.isMeddled = false
     this.#isOpen = true
+    this.#isOpenCut = false
     this.onStarted(this.#look())
     const alerts = new OwnAlerts({
       limiter,
@@ -186,6 +191,7 @@ export class Machine {
         return null
       case 'segment cut':
         if (this.#isOpen) this.#meddle((open) => this.#cut(open.file, step.share))
+        this.#isOpenCut ||= this.#isOpen
         return null
       case 'bit flips':
         this.#flip()

@@ -5,7 +5,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../contract/bounds.ts'
 import { acceptedText, BURNT, doubtsKey, idempotencyKey } from '../limits/shared/take.ts'
 import { probe } from '../queue/stream/probe.ts'
-import { headOf } from '../queue/stream/read/stream-original.ts'
+import { recordIn } from '../queue/stream/read/stream-original.ts'
 import { DUPLICATE_WINDOW_MINUTES } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { fields, integer, textOrNull } from '../redis/reply.ts'
@@ -92,5 +92,5 @@ export class DoubtSettler {
 
 async function decide(connection: NatsConnection, name: string, messageId: string): Promise<Decision> {
   const probed = await probe(connection, messageId)
-  return typeof probed === 'string' ? probed : (headOf(probed.data, name)?.events ?? 0)
+  return typeof probed === 'string' ? probed : (recordIn(probed.data, name)?.head.events ?? 0)
 }

@@ -5,6 +5,7 @@ import type { Of } from '../contract/admin/schema.ts'
 import { Check, type TSchema } from '../contract/admin/typebox.ts'
 import { type AdminAddress, hostAndPort, readAdminAddress } from '../lib/admin-address.ts'
 import { errorCode, orStartError, StartError } from '../lib/errors.ts'
+import { RecordsAway } from '../records/bucket-records.ts'
 import type { Config } from '../settings/config.ts'
 
 /** The service says something on a stream every 15 s, so that this long a silence is a lost connection. */
@@ -47,7 +48,6 @@ export async function askAdmin(
 
 /** What the stores say; where NATS does not give the app records, what the running service says, which goes on with those that it has. */
 export async function orService<T>(
-  { appsFile }: Pick<Config, 'appsFile'>,
   ofStores: Promise<T>,
   ofService: () => Promise<T>,
   tell: (message: string) => Promise<void>,
@@ -55,7 +55,7 @@ export async function orService<T>(
   try {
     return await ofStores
   } catch (away) {
-    if (!(away instanceof StartError) || away.cause === undefined || appsFile !== null) throw away
+    if (!(away instanceof RecordsAway)) throw away
     const said = await ofService().catch((error: unknown) => {
       throw error instanceof StartError ? new StartError(`${away.message}; ${error.message}`) : error
     })

@@ -32,7 +32,7 @@ export function errorMessage(error: unknown): string {
 
 /** What failed is for an operator to mend. `what` is said before the reason. */
 export function throwStartError(error: unknown, what = ''): never {
-  throw error instanceof StartError ? error : new StartError(what + errorMessage(error), { cause: error })
+  throw error instanceof StartError ? error : new StartError(what + errorMessage(error))
 }
 
 export function orStartError<T>(work: () => T, what = ''): T {

@@ -8,7 +8,7 @@ import { adoptApps, isForeign } from '../installation/adopt-apps.ts'
 import type { InstallationRecord } from '../installation/record.ts'
 import { readFromRedis } from '../installation/shared-record.ts'
 import type { Clock } from '../lib/clock.ts'
-import { StartError, throwStartError } from '../lib/errors.ts'
+import { errorMessage, StartError, throwStartError } from '../lib/errors.ts'
 import { systemTimers } from '../lib/timers.ts'
 import type { NatsAccess } from '../nats/address.ts'
 import { Bucket, type StoredEntry } from '../nats/bucket.ts'
@@ -20,13 +20,20 @@ import { withRedis } from './redis.ts'
 
 export const FOREIGN = `NATS has lost the bucket ${APPS_BUCKET} that the nodes know, and they do not use this one: bring the records back with sluice apps import first, or say sluice apps adopt-empty`
 
+/** NATS cannot be reached, or does not give the records. */
+export class RecordsAway extends StartError {}
+
+function throwAway(error: unknown): never {
+  throw error instanceof StartError ? error : new RecordsAway(errorMessage(error))
+}
+
 export async function withBucketRecords<T>(
   nats: NatsAccess,
   place: Place,
   clock: Clock,
   use: (records: AppRecords) => Promise<T>,
 ): Promise<T> {
-  const connection = await connectNats(nats).catch(throwStartError)
+  const connection = await connectNats(nats).catch(throwAway)
   try {
     return await use(recordsInBucket(new Bucket(connection, APPS_BUCKET), place, clock))
   } finally {
@@ -44,7 +51,7 @@ export async function isForeignBucket(bucket: Bucket, { redis }: Pick<Config, 'r
 
 function recordsInBucket(bucket: Bucket, place: Place, clock: Clock): AppRecords {
   const edit = { timers: systemTimers, replicas: place.stream.replicas }
-  const read = () => readRecords(bucket, systemTimers).catch(throwStartError)
+  const read = () => readRecords(bucket, systemTimers).catch(throwAway)
   return {
     place: APPS_BUCKET,
     list: read,

@@ -213,7 +213,7 @@ describe('messages of the JetStream queue', () => {
     await two.queue.stop()
   })
 
-  it('stores a batch whose key was used before, and forgotten since, and tells its repeats from the earlier one', async () => {
+  it('stores other events under a key that was forgotten since, and tells their repeats from the earlier ones', async () => {
     const { queue } = await openReadyQueue(nats.url)
     const { batchId } = makeRecord({ keyed: true })
     const usedAt = (seconds: number, events: number) => {
@@ -226,6 +226,8 @@ describe('messages of the JetStream queue', () => {
     // Without Redis the clock of the node may be wrong.
     const share = { ...another, charge: { ...another.charge, isShare: true as const } }
     expect(await publishTo(queue, share)).toMatchObject({ ack: 'duplicate', storedEvents: 1 })
+    // The same events are a late repeat: nothing is lost with them.
+    expect(await publishTo(queue, usedAt(301, 1))).toMatchObject({ ack: 'duplicate', storedEvents: 1 })
     expect(await publishTo(queue, another)).toMatchObject({ ack: 'durable' })
     expect(await publishTo(queue, usedAt(302, 4))).toMatchObject({ ack: 'duplicate', storedEvents: 3 })
     // The batch in doubt has the charge of its first try.

@@ -72,7 +72,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     return await askService(config, await body(), key, ANSWER_TIMEOUT_MS)
   }
   const tell = (message: string): Promise<void> => say(shell, `sluice explain: ${message}\n`)
-  const explanation = await orService(config, ofStores, ofService, tell)
+  const explanation = await orService(ofStores, ofService, tell)
   await answer(shell, flags.json, toJson(explanation), () => format(explanation, shell))
   return explanation.outcome === 'accepted' ? EXIT.ok : EXIT.failed
 }

@@ -114,7 +114,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     const seenOf: SeenOf = (appId) => seen.get(appId) ?? NOT_SEEN
     return { report, seenOf, json: usageReportJson(report, seenOf) }
   }
-  const { report, seenOf, json } = await orService(config, ofStores(), () => askService(config, wanted), tell)
+  const { report, seenOf, json } = await orService(ofStores(), () => askService(config, wanted), tell)
   await answer(shell, flags.json, json, () =>
     'appId' in wanted ? formatApp(report.apps[0], seenOf) : formatReport(report, seenOf),
   )

@@ -9,6 +9,7 @@ import {
   damagedDirectory,
   endOfLastLine,
   type JournalPosition,
+  openSegment,
   type Segment,
   segmentNumbers,
   segmentPath,
@@ -90,7 +91,7 @@ export async function removedFrom(
     // Where a process died that set it aside.
     if ((await disk.size(segmentPath(damagedDirectory(dirname(directory)), number))) !== null) continue
     // The service removes these before their segment.
-    const length = Math.max(await committedEnd(path, checks, disk), await idsEnd(path, checks, { disk }))
+    const length = (await committedEnd(path, checks, disk)) || (await idsEnd(path, checks, { disk }))
     if (length > 0) removed.push({ number, kind: 'missing', path, offset: 0, length })
   }
   return removed
@@ -111,7 +112,9 @@ function shorterThan({ path, bytes }: Segment, { offset }: JournalPosition): str
 async function tornTailOf({ path, bytes }: Segment, checks: Crc32c, disk: Disk): Promise<number> {
   const committed = await committedEnd(path, checks, disk)
   if (bytes <= committed) return 0
-  const file = await disk.open(path, 'read')
+  const file = await openSegment(path, disk)
+  // The service has removed it since it was listed.
+  if (file === null) return 0
   let end: number
   try {
     end = Math.max(committed, await endOfLastLine(file, bytes))

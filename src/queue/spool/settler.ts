@@ -7,7 +7,7 @@ import { partitionOf } from '../../contract/partition.ts'
 import type { Timers } from '../../lib/timers.ts'
 import { probe } from '../stream/probe.ts'
 import { type FoundMessage, IdIndex } from '../stream/read/id-index.ts'
-import { headOf, isSame } from '../stream/read/stream-original.ts'
+import { isForgotten, recordIn } from '../stream/read/stream-original.ts'
 import type { SpooledRecord } from './spool-records.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
@@ -107,8 +107,8 @@ export class Settler {
 
 /** Whether a message has this batch. A key that is used again after five minutes is another batch with the same id. */
 export function holds({ data }: Pick<FoundMessage, 'data'>, { head }: SpooledRecord): boolean {
-  const found = headOf(data, head.batchId)
-  return found !== undefined && isSame(found, head)
+  const found = recordIn(data, head.batchId)
+  return found !== undefined && !isForgotten(found.head.receivedAtMs, head.receivedAtMs)
 }
 
 function idsOf({ head, messageId }: SpooledRecord): string[] {

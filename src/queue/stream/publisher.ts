@@ -261,9 +261,9 @@ export class StreamPublisher implements EventQueue {
 
   /** A duplicate window may answer wrongly after a change of leader, so its word is not taken without the original. */
   async #ackDuplicate(message: InFlight, entry: Entry, sequence: number): Promise<void> {
-    const { batchId, charge } = entry.record
-    // Without Redis the clock may be wrong, and a repeat may have been accepted since: the duplicate window decides.
-    const batch = { batchId, receivedAtMs: charge.isShare === true ? null : charge.takenAtMs }
+    const { batchId, line, charge } = entry.record
+    // Without Redis the clock may be wrong: the duplicate window decides.
+    const batch = { batchId, line, receivedAtMs: charge.isShare === true ? null : charge.takenAtMs }
     const events = await this.#lookUpOriginal(this.#link.connection, sequence, batch, entry.deadlineMs)
     if (typeof events === 'number') return this.#unacked.ack(entry, 'duplicate', events, sequence)
     if (events === 'earlier' || (events === 'burnt' && charge.isOfDoubt !== true)) return this.#sendAnew(message, entry)

@@ -3,8 +3,8 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../../contract/bounds.ts'
-import { parseRecordHead, type RecordHead } from '../../../contract/record/record-head.ts'
-import { recordsOf } from '../../../contract/record/record-lines.ts'
+import { BEFORE_EVENTS, parseRecordHead, type RecordHead } from '../../../contract/record/record-head.ts'
+import { recordsOf, unfilled } from '../../../contract/record/record-lines.ts'
 import type { Timers } from '../../../lib/timers.ts'
 import { getFromLeader } from './stream-message.ts'
 
@@ -12,24 +12,22 @@ import { getFromLeader } from './stream-message.ts'
 const MAX_LOOKUPS = 64
 const KEY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 
-/**
- * What tells a batch from others: an app may use a key again, and so an id, when the key's window is over. `receivedAtMs` null: any
- * batch with its id is taken for it.
- */
-export interface Taken {
+export interface Repeat {
   readonly batchId: string
+  readonly line: Uint8Array
+  /** null: it is not known. */
   readonly receivedAtMs: number | null
 }
 
 /**
  * The events of the original. burnt: it is an empty message, by which the audit made sure that no batch is stored under
- * this id. earlier: it has this id, and its key was forgotten when this batch came. undefined: it is another batch, is gone, or
- * could not be read by the deadline. Never rejects.
+ * this id. earlier: it has this id and other events, and its key was forgotten when this batch came. undefined: it is another
+ * batch, is gone, or could not be read by the deadline. Never rejects.
  */
 export type OriginalLookup = (
   connection: NatsConnection | null,
   sequence: number,
-  batch: Taken,
+  batch: Repeat,
   deadlineMs: number,
 ) => Promise<number | 'burnt' | 'earlier' | undefined>
 
@@ -47,8 +45,8 @@ export function createOriginalLookup(timers: Timers): OriginalLookup {
       const message = await getFromLeader(connection, sequence, Math.ceil(leftMs))
       if (message === null) return undefined
       if (message.data.length === 0) return 'burnt'
-      const head = headOf(message.data, batch.batchId)
-      return head === undefined || isSame(head, batch) ? head?.events : 'earlier'
+      const original = recordIn(message.data, batch.batchId)
+      return original !== undefined && isEarlier(original, batch) ? 'earlier' : original?.head.events
     } catch {
       return undefined
     } finally {
@@ -59,16 +57,33 @@ export function createOriginalLookup(timers: Timers): OriginalLookup {
   }
 }
 
-/** Of the record that has this id, in a message of records. */
-export function headOf(data: Uint8Array, batchId: string): RecordHead | undefined {
-  for (const record of recordsOf(data)) {
-    const head = parseRecordHead(record, 0, record.length)
-    if (head?.batchId === batchId) return head
+export interface Original {
+  readonly head: RecordHead
+  readonly line: Buffer
+}
+
+/** The record that has this id, in a message of records. */
+export function recordIn(data: Uint8Array, batchId: string): Original | undefined {
+  for (const line of recordsOf(data)) {
+    const head = parseRecordHead(line, 0, line.length)
+    if (head?.batchId === batchId) return { head, line }
   }
   return undefined
 }
 
-export function isSame(head: RecordHead, { batchId, receivedAtMs }: Taken): boolean {
-  const isNear = receivedAtMs === null || Math.abs(head.receivedAtMs - receivedAtMs) <= KEY_WINDOW_MS
-  return head.batchId === batchId && isNear
+/** Whether a key, and so an id, was forgotten between these times, and may be that of another batch. */
+export function isForgotten(oneMs: number, otherMs: number): boolean {
+  return Math.abs(oneMs - otherMs) > KEY_WINDOW_MS
+}
+
+/** The same events are a late repeat, whose first answer may have been lost: nothing is lost with them. */
+function isEarlier({ head, line }: Original, { receivedAtMs, line: own }: Repeat): boolean {
+  if (receivedAtMs === null || !isForgotten(head.receivedAtMs, receivedAtMs)) return false
+  const [ownLine] = recordsOf(own)
+  return !eventsIn(line).equals(eventsIn(ownLine))
+}
+
+function eventsIn(line: Buffer): Buffer {
+  const whole = unfilled(line)
+  return whole.subarray(whole.indexOf(BEFORE_EVENTS))
 }

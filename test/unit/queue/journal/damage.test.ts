@@ -219,23 +219,27 @@ describe('another program that', () => {
 })
 
 describe('a segment that ends early', () => {
-  it('has all behind its end named, also where the line of the commit that it ends in is damaged', async () => {
-    const folder = await makeFolder()
-    const records = await written(folder)
-    const path = segmentPath(journalDirectory(folder), 1)
-    const { length } = await readFile(path)
-    const kept = records[0].line.length + 10
-    const secondAt = (await readFile(commitsPath(path))).indexOf(10) + 1
-    await flip(commitsPath(path), secondAt, 1)
-    await truncate(path, kept)
-    const missing = { kind: 'missing', path, offset: kept, length: length - kept }
-    expect(await recovered(folder)).toMatchObject({ ids: [records[0].batchId], damages: [missing] })
-    expect((await tailed(folder)).damages).toEqual([missing])
-    // A search begins at the commit that has the record.
-    const { damages } = await searched(folder, records[7].batchId)
-    expect(damages).toMatchObject([{ kind: 'missing', path }])
-    expect(damages[0].offset + damages[0].length).toBe(length)
-  })
+  // A line has the checksum of the one before it too: one that is damaged alone is known by the next.
+  it.each([{ damaged: [1] }, { damaged: [2] }, { damaged: [1, 2] }])(
+    'has all behind its end named, with lines of commits damaged: $damaged',
+    async ({ damaged }) => {
+      const folder = await makeFolder()
+      const records = await written(folder)
+      const path = segmentPath(journalDirectory(folder), 1)
+      const { length } = await readFile(path)
+      const kept = records[0].line.length + 10
+      const lines = (await readFile(commitsPath(path), 'utf8')).split('\n')
+      for (const line of damaged) await flip(commitsPath(path), lines.slice(0, line).join('\n').length + 1, 1)
+      await truncate(path, kept)
+      const missing = { kind: 'missing', path, offset: kept, length: length - kept }
+      expect(await recovered(folder)).toMatchObject({ ids: [records[0].batchId], damages: [missing] })
+      expect((await tailed(folder)).damages).toEqual([missing])
+      // A search begins at the commit that has the record.
+      const { damages } = await searched(folder, records[7].batchId)
+      expect(damages).toMatchObject([{ kind: 'missing', path }])
+      expect(damages[0].offset + damages[0].length).toBe(length)
+    },
+  )
 })
 
 describe('a segment without checksums', () => {

@@ -31,5 +31,5 @@ stderr.on('error', () => {})
 const colour = terminal && (env.NO_COLOR ?? '') === ''
 const interactive = stdin.isTTY && stderr.isTTY
 const exitCode = await program(args, { env, stdin, stdout, stderr, terminal, interactive, colour, clock: systemClock })
-// This write completes after all others, so that no output is cut off, and what failed of them is told before the end.
+// This write completes after all others, so that no output is cut off, and a failed one is reported before the process ends.
 stdout.write('', () => setImmediate(() => process.exit(exitCode)))

@@ -2,12 +2,11 @@
 
 import type { PlanName } from '../apps/app.ts'
 import { monthTolerancePercent, soldEventsPerMonth } from '../apps/plans.ts'
-import type { Usage } from '../limits/limiter.ts'
+import type { WindowsUsed } from '../inspect/usage-report.ts'
 import { formatCount, formatTable } from './table.ts'
 
 const WINDOWS = ['minute', 'day', 'month'] as const
 
-type WindowsUsed = Omit<Usage, 'atMs'>
 type Told = { readonly limit: number | null; readonly used: number }
 
 /** As the service tells it, which has a limit for minute and month. */

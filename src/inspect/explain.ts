@@ -19,6 +19,7 @@ import {
 import { type Violation, type Violations, violations } from '../decode/validator.ts'
 import { limitRefusal, secondsUntilRoom, type Usage } from '../limits/limiter.ts'
 import { decide, isAppKey } from '../request/decide.ts'
+import type { WindowsUsed } from './usage-report.ts'
 
 export interface ExplainStores {
   findApp(appKey: string): Promise<AppLookup>
@@ -45,7 +46,7 @@ export interface Explanation {
   readonly invalidEvents: readonly number[] | null
   readonly app: Pick<App, 'appId' | 'name' | 'plan' | 'subscription'> | null
   /** The usage before this body. */
-  readonly usage: Omit<Usage, 'atMs'> | null
+  readonly usage: WindowsUsed | null
   /** null: not known. */
   readonly bytes: WindowView | null
 }
@@ -170,11 +171,7 @@ export function toJson({ app, usage, bytes, ...explanation }: Explanation) {
 }
 
 /** The month's limit is the enforced one, so its tolerance is given beside it. */
-function limitsOf(
-  { plan }: Pick<App, 'plan'>,
-  { minute, day, month }: Omit<Usage, 'atMs'>,
-  bytes: WindowView | null,
-): object {
+function limitsOf({ plan }: Pick<App, 'plan'>, { minute, day, month }: WindowsUsed, bytes: WindowView | null): object {
   const { endsAtMs } = minute
   return {
     minute: windowJson(minute),

@@ -70,8 +70,11 @@ function byUse(one: AppUsage, other: AppUsage): number {
   )
 }
 
+/** Without the time at which it was read, which an answer of the service does not have. */
+export type WindowsUsed = Omit<Usage, 'atMs'>
+
 /** Of the limit that is nearest: 1 is all of it. */
-export function shareUsed({ minute, day, month }: Omit<Usage, 'atMs'>): number {
+export function shareUsed({ minute, day, month }: WindowsUsed): number {
   const ofDay = day.limit === null ? 0 : day.used / day.limit
   return Math.max(minute.used / minute.limit, ofDay, month.used / month.limit)
 }

@@ -377,7 +377,7 @@ export const ONE_MACHINE = [
   },
   {
     name: 'j43',
-    bug: 'a segment that ends before its commits do is told by nobody',
+    bug: 'a segment that ends before its commits do is not reported',
     file: CURSOR_FILE,
     find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })",
     replace: 'void length',
@@ -385,7 +385,7 @@ export const ONE_MACHINE = [
   },
   {
     name: 'j44',
-    bug: 'a segment that ends within a commit whose line is damaged is told by nobody',
+    bug: 'a segment that ends within a commit whose line is damaged is not reported',
     file: CURSOR_FILE,
     find: 'if (limit !== Number.POSITIVE_INFINITY) this.#endsAt(from + bytesRead)',
     replace: 'void limit',

@@ -16,6 +16,7 @@ import {
   usageReport,
   usageReportJson,
   type WantedUsage,
+  type WindowsUsed,
 } from '../../inspect/usage-report.ts'
 import { StartError } from '../../lib/errors.ts'
 import { systemTimers, type Timers } from '../../lib/timers.ts'
@@ -66,7 +67,7 @@ type SeenOf = (appId: string) => Seen
 
 interface ShownApp {
   readonly app: Pick<App, 'appId' | 'plan' | 'subscription'>
-  readonly usage: Omit<AppUsage['usage'], 'atMs'>
+  readonly usage: WindowsUsed
 }
 
 interface Shown {

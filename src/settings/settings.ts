@@ -103,7 +103,7 @@ export const SETTINGS = {
   NATS_CERT: file('PEM file of the certificate that sluice shows to NATS; set it together with NATS_KEY; wants TLS'),
   NATS_KEY: file('PEM file of the key of NATS_CERT'),
   NATS_MONITOR_URLS: urls(
-    'monitoring addresses of the NATS servers (http://host:8222), with commas between, to learn when they sync what they acknowledge',
+    'monitoring addresses of the NATS servers (http://host:8222), with commas between, to learn when they sync what they acknowledge, and how full they are',
   ),
   SLUICE_REQUIRE_SYNC: oneOf(
     ['true', 'false'],

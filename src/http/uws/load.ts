@@ -26,8 +26,7 @@ const BINARY_NAME = /^uws_([a-z\d]+)_([a-z\d]+)_(\d+)\.node$/
 const NEW_GLIBC = '2.38'
 const NEW_GLIBC_SYSTEMS = 'Debian 13, Ubuntu 24.04 or later'
 
-export const OLD_ENGINE_WARNING =
-  'this build of the HTTP engine is from 2024; use Node 24 for production (what differs: docs/operations.md)'
+export const OLD_ENGINE_WARNING = `this build of the HTTP engine is from 2024; for production use Node 24 on ${NEW_GLIBC_SYSTEMS} (what differs: docs/operations.md)`
 
 /** The facts that decide whether a binary fits. */
 export interface Machine {

@@ -54,7 +54,7 @@ class Newest {
 export class Refusals {
   readonly #all = new Newest(MAX_REFUSALS_KEPT)
   /**
-   * At most some 40 MB: 2,000 apps, each refused 50 times with a message, a path and an SDK version of its own. The app
+   * At most some 64 MB: 2,000 apps, each refused 50 times with a message, a path, a shape and an SDK version of its own. The app
    * that was refused last is the last one. Those without a known app are under an empty name.
    */
   readonly #ofApps = new Map<string, Newest>()

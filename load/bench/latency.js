@@ -65,7 +65,7 @@ async function rowsOf(kind, bodies, { raw, service }, options) {
     runAtRate(server, bodies, { perSecond, seconds, warmUpSeconds: 1, scrapeEveryMs, histogram })
   const scraped = `${nameOf(kind)}, /metrics every ${SCRAPE_EVERY_MS} ms`
   const rows = [
-    { name: `synced writes of ${number(writeBytes / 1000)} KB, no service`, perSecond: 1000, run: onDisk },
+    { name: `synced writes of ${number(writeBytes / 1000, 1)} KB, no service`, perSecond: 1000, run: onDisk },
     { name: 'the same on the raw front end', perSecond, run: load(raw) },
     { name: nameOf(kind), perSecond, run: load(service) },
     { name: scraped, perSecond, run: load(service, SCRAPE_EVERY_MS) },

@@ -15,7 +15,8 @@ export async function unlessVoid(name, measure) {
     try {
       return await measure()
     } catch (error) {
-      if (!(error instanceof VoidRun) || left === 0) throw error
+      if (!(error instanceof VoidRun)) throw error
+      if (left === 0) throw new VoidRun(`${name}: ${error.message}`)
       console.error(`measured again (${name}): ${error.message}`)
     }
   }
@@ -37,7 +38,8 @@ export async function orUnmeasured({ unmeasured }, name, measure) {
 
 /** The last words of a run. @param {readonly Unmeasured[]} unmeasured @param {readonly string[]} busy one line for each section that other programs disturbed */
 export function lastWords(unmeasured, busy) {
-  const lines = unmeasured.map(({ name, cause }) => `  ${name}: ${cause}`)
+  // A cause may name its row itself, and which side of it.
+  const lines = unmeasured.map(({ name, cause }) => `  ${cause.startsWith(name) ? '' : `${name}: `}${cause}`)
   const what = `${unmeasured.length} row${unmeasured.length > 1 ? 's were' : ' was'} not measured, and the others stand:`
   const rows = lines.length === 0 ? ['Every row was measured.'] : [what, ...lines]
   return [...rows, ...(busy.length === 0 ? ['No other program disturbed the run.'] : [busy[0]])].join('\n')

@@ -38,7 +38,8 @@ async function runAll({ rounds, seed, isShared }) {
     await runRounds(ground, { rounds: next, rng, violations, done })
     await Promise.all([ground.stores?.nats.terminate(), ground.stores?.redis.terminate()])
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-    process.stderr.write(`${line()}\n`)
+    // After the last ones the result says the same.
+    if (done.rounds < rounds) process.stderr.write(`${line()}\n`)
   }
 }
 
@@ -52,6 +53,7 @@ function summarize() {
   if (title === '') return
   console.log(`${title}: ${line()}`)
   title = ''
+  if (done.records > done.accepted) console.log('records beyond these batches: a kill cut off the answer')
   if (violations.count > 0) console.log(`WRONG: ${violations.count}\n${violations.lines().join('\n')}`)
 }
 

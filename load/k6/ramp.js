@@ -3,7 +3,7 @@
 // highest at which every objective held, and says whether it was the service that broke or k6 that ran out.
 
 import { packBodies } from './shared/bodies.js'
-import { findBreakingPoint, voidsOf } from './shared/breaking.js'
+import { didHold, findBreakingPoint, voidsOf } from './shared/breaking.js'
 import { aroundRun } from './shared/node.js'
 import { options as makeOptions, objectives, soundness } from './shared/objectives.js'
 import { inSteps } from './shared/phases.js'
@@ -62,6 +62,7 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
     ['node p99', ({ nodeP99Ms }) => milliseconds(nodeP99Ms)],
     ['node loop', ({ nodeLagMs }) => milliseconds(nodeLagMs)],
     ['node CPU', ({ nodeCores }) => (Number.isNaN(nodeCores) ? '–' : `${nodeCores.toFixed(2)} cores`)],
+    ['held', (step) => (didHold(step, settings.latencyObjectiveMs) ? 'yes' : 'no')],
   ])
   return summarise(settings, data, {
     mayDrop: true,

@@ -54,8 +54,18 @@ export async function closeRun({ name, out, dataDir, interruption, on }) {
   }
   await writeFile(join(out, JSON_FILE), `${JSON.stringify(report, null, 2)}\n`)
   await rm(file)
+  await writeVerdict(join(out, HTML_FILE), textOf(report))
   console.log(textOf(report, out))
   return report.verdict === 'HELD'
+}
+
+/** Puts the verdict before k6's figures: this page is what is passed on. @param {string} page @param {string} text */
+async function writeVerdict(page, text) {
+  // k6 writes none for a run that it was told to end at once.
+  if (!existsSync(page)) return
+  const verdict = `<pre>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</pre>`
+  const html = (await readFile(page, 'utf8')).replace(/<body[^>]*>/, (body) => body + verdict)
+  await writeFile(page, html)
 }
 
 /** @param {string} name @param {Report} report @param {string | undefined} dataDir @returns {Promise<Found>} */

@@ -145,6 +145,7 @@ describe('a load script', { timeout: TIMEOUT_MS }, () => {
     })
     expect(existsSync(folder)).toBe(false)
     await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow('fetch failed')
+    expect(run.html).toMatch(/<body><pre>[^]*steady: [^]*VOID: the run was interrupted[^]*<\/pre>/)
     const [, data = ''] = /<script id="data"[^>]*>([^<]+)</.exec(run.html) ?? []
     const figures = gunzipSync(Buffer.from(data, 'base64')).toString()
     expect(figures).toContain('http_req_duration{kind:event,phase:steady}')

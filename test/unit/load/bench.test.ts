@@ -17,12 +17,12 @@ describe('a row that cannot be measured', () => {
     const printed = vi.spyOn(console, 'error').mockReturnValue()
     const options = { unmeasured: [] as { name: string; cause: string }[] }
     const runs = vi.fn<() => Promise<never>>(() => Promise.reject(new VoidRun('no request was answered within 1 s')))
-    expect(await orUnmeasured(options, '1 event', () => unlessVoid('1 event', runs))).toBeNull()
+    expect(await orUnmeasured(options, '1 event', () => unlessVoid('1 event, raw', runs))).toBeNull()
     expect(runs).toHaveBeenCalledTimes(4)
     expect(await orUnmeasured(options, '10 events', () => Promise.resolve(7))).toBe(7)
-    expect(options.unmeasured).toEqual([{ name: '1 event', cause: 'no request was answered within 1 s' }])
+    expect(options.unmeasured).toEqual([{ name: '1 event', cause: '1 event, raw: no request was answered within 1 s' }])
     expect(lastWords(options.unmeasured, [])).toBe(
-      '1 row was not measured, and the others stand:\n  1 event: no request was answered within 1 s\nNo other program disturbed the run.',
+      '1 row was not measured, and the others stand:\n  1 event, raw: no request was answered within 1 s\nNo other program disturbed the run.',
     )
     printed.mockRestore()
   })

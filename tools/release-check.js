@@ -12,6 +12,9 @@ const PLACES = {
   'deploy/base/kustomization.yaml': /- name: sluice\n {4}newTag: (.*)$/m,
   'CHANGELOG.md': /^## (\d\S*) /m,
   Dockerfile: /^ARG VERSION=(.*)$/m,
+  'clients/typescript/package.json': /^ {2}"version": "(.*)",$/m,
+  'clients/typescript/src/queue.ts': /^const VERSION = 'sluice-client\/(.*)'$/m,
+  'clients/python/sluice_client.py': /^VERSION = "sluice-client-python\/(.*)"$/m,
 }
 /** The table of supported versions names the minor one. */
 const SUPPORTED = 'SECURITY.md'

@@ -31,7 +31,7 @@ except ImportError:  # Windows: each process that shares a folder sends, under t
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Client"]
-VERSION = "sluice-client-python/0.1.0"
+VERSION = "sluice-client-python/0.4.0"
 
 MAX_EVENTS = 100
 # The service takes 512 KB, of a batch and so of an event too.

@@ -262,6 +262,10 @@ describe('a release', () => {
     const stale = (path: string): string =>
       path === 'openapi.yaml' ? read(path).replace(/^ {2}version: .*$/m, '  version: 0.0.1') : read(path)
     expect(releaseMistakes(`v${version}`, stale)).toEqual([`openapi.yaml has 0.0.1, package.json has ${version}`])
+    const client = 'clients/typescript/src/queue.ts'
+    const earlier = (path: string): string =>
+      path === client ? read(path).replace(/sluice-client\/[\d.]+/, 'sluice-client/0.2.0') : read(path)
+    expect(releaseMistakes(`v${version}`, earlier)).toEqual([`${client} has 0.2.0, package.json has ${version}`])
     const unsupported = (path: string): string => (path === 'SECURITY.md' ? '| 0.1 | yes |' : read(path))
     expect(releaseMistakes(`v${version}`, unsupported)).toEqual([
       expect.stringMatching(/^SECURITY.md does not support /),

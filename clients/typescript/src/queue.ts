@@ -7,7 +7,7 @@ import { attempt, bounded, bytesOf, listJson, type Timers, uuid } from './platfo
 import { readJson, type SpillingStore } from './store.ts'
 import type { DropReason, HeldReason, Options, SluiceEvent } from './types.ts'
 
-const VERSION = 'sluice-client/0.2.0'
+const VERSION = 'sluice-client/0.4.0'
 /** The service takes no older events. */
 const LIFE_MS = 72 * 3_600_000
 const DEFAULT_MAX_BYTES = 2_000_000

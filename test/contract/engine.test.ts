@@ -12,7 +12,8 @@ import { appRecord, makeFolder, runCommand, type Service, startService, writeApp
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const NODE = Number.parseInt(process.versions.node, 10)
-const WARNING = 'this build of the HTTP engine is from 2024; for production use Node 24 on Debian 13, Ubuntu 24.04 or later'
+const WARNING =
+  'this build of the HTTP engine is from 2024; for production use Node 24 on Debian 13, Ubuntu 24.04 or later'
 const BINARY = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`
 
 let folder: string

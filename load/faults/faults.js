@@ -79,6 +79,11 @@ export function isRedisFault(kind) {
   return kind.startsWith('redis')
 }
 
+/** After which a node starts. @param {string} kind */
+export function isStart(kind) {
+  return kind === 'node-kill' || kind === 'node-term' || kind === CHANGE
+}
+
 /**
  * What faults are made on.
  * @typedef {{ nodes: readonly Node[], redis: Server, nats: Server, connections: import('../shared/send.js').Connections,

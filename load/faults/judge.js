@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { readMetrics } from '../../test/support/metrics.js'
 import { cameTrue } from '../shared/until.js'
-import { checkWindows, counterFault, eventsCharged, StreamCheck } from './checks.js'
-import { isRedisFault } from './faults.js'
+import { checkWindows, counterFault, eventsCharged, overlap, StreamCheck } from './checks.js'
+import { isRedisFault, isStart } from './faults.js'
 import { lastFailure } from './report.js'
 import { ask, sumsFault } from './watch.js'
 
@@ -39,6 +39,7 @@ export async function judge({ ground, apps, load, log, logLines, violations, isS
   const { unacknowledged } = stream.end()
 
   const outages = redisOutages(log, logLines)
+  const starts = spansOf(log, isStart).filter((start) => outages.some((away) => overlap(away, start)))
   const notes = []
   /** @type {[string, string | number][]} */
   const figures = [
@@ -49,7 +50,8 @@ export async function judge({ ground, apps, load, log, logLines, violations, isS
   const charges = []
   for (const app of apps) {
     const stored = stream.stored.filter(({ appId }) => appId === app.appId)
-    const { notes: found, fullestMinute } = checkWindows({ app, limits: app.limits, stored, outages, violations })
+    const { limits } = app
+    const { notes: found, fullestMinute } = checkWindows({ app, limits, stored, outages, starts, violations })
     notes.push(...found)
     const charged = eventsCharged(stored)
     charges.push({ app, charged })
@@ -74,12 +76,15 @@ function describeApp({ limits: { perMinute, perDay, perMonth } }, { least, most 
   return `${events} events, fullest minute ${fullestMinute} (limits: ${limits.join(', ')})`
 }
 
+/** Of faults of these kinds. @param {readonly EpisodeEntry[]} log @param {(kind: string) => boolean} isOne */
+function spansOf(log, isOne) {
+  const entries = log.flatMap((episode) => episode.entries).filter(({ kind }) => isOne(kind))
+  return entries.map(({ startedMs, healedMs }) => ({ startMs: startedMs, endMs: healedMs }))
+}
+
 /** Redis is away for the service from a fault, or from when a node says so, until it says that it is back. @param {readonly EpisodeEntry[]} log @param {readonly LogLine[]} logLines */
 function redisOutages(log, logLines) {
-  const spans = log
-    .flatMap(({ entries }) => entries)
-    .filter(({ kind }) => isRedisFault(kind))
-    .map(({ startedMs, healedMs }) => ({ startMs: startedMs, endMs: healedMs }))
+  const spans = spansOf(log, isRedisFault)
   /** @type {Map<string, number>} */
   const awaySince = new Map()
   for (const { name, atMs, text } of logLines) {

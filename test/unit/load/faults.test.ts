@@ -98,9 +98,10 @@ describe('the fault run’s check of the limits', () => {
   const stored = (events: number, atMs: number, changes: Partial<Batch> = {}): Stored => {
     return { appId: 'ample', batch: sent(changes), receivedAtMs: atMs, events }
   }
-  const check = (list: Stored[], outages: { startMs: number; endMs: number }[] = []) => {
+  type Spans = { startMs: number; endMs: number }[]
+  const check = (list: Stored[], outages: Spans = [], starts: Spans = []) => {
     const violations = new Violations()
-    const { notes, fullestMinute } = checkWindows({ app: keyed, limits, stored: list, outages, violations })
+    const { notes, fullestMinute } = checkWindows({ app: keyed, limits, stored: list, outages, starts, violations })
     return { kinds: kindsOf(violations), notes, fullestMinute }
   }
 
@@ -120,6 +121,10 @@ describe('the fault run’s check of the limits', () => {
     expect(check([full, stored(5, NOON_MS)], [outage])).toMatchObject({ kinds: [], notes: [expect.anything()] })
     const farOver = check([full, stored(6, NOON_MS)], [outage])
     expect(farOver.kinds).toEqual(['far over the minute while Redis was away: 1'])
+    // A node that starts meanwhile may give out one limit more.
+    const start = { startMs: NOON_MS - 1000, endMs: NOON_MS + 500 }
+    expect(check([full, stored(15, NOON_MS)], [outage], [start]).kinds).toEqual([])
+    expect(check([full, stored(16, NOON_MS)], [outage], [start]).kinds).toEqual(farOver.kinds)
     const before = { startMs: NOON_MS - 5000, endMs: NOON_MS - 1 }
     expect(check([full, stored(5, NOON_MS)], [before]).kinds).toEqual(['over the minute: 1'])
     const doubt = check([full, stored(1, NOON_MS, { isDoubtful: true })])

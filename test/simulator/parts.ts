@@ -116,8 +116,9 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
   let spool: Spool | null = null
   const redis = openRedis({ redis: 'redis://simulated', timers, random, openSession: seams.openSession, onNotice })
   let outages = 0
+  let isStopping = false
   redis.onChange((isUp) => {
-    if (!isUp) outages++
+    if (!isUp && !isStopping) outages++
   })
   await untilUp(redis, REDIS_START_MS, timers)
   const queue = openPublisher({
@@ -181,6 +182,8 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
       await auditor.stop()
       await admission.stop()
       await installation.stop()
+      // The end of a connection that the node itself closes is no outage.
+      isStopping = true
       await redis.stop()
     },
   }

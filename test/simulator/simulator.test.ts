@@ -16,6 +16,9 @@ describe('every invariant', () => {
   // The last messages of a delay come after its end, and a node that waits for them connects as much later.
   it('holds where a delay of NATS lasts to the end', () => expectSeedsToHold(lua, 'nats', { from: 202, to: 202 }))
 
+  it('holds where a node ends after the last fault, which closes its connection to Redis', () =>
+    expectSeedsToHold(lua, 'all', { from: 212_278, to: 212_278 }))
+
   it('holds where a segment ends within a commit whose line is damaged', () =>
     expectSeedsToHold(lua, 'journal', { from: 2959, to: 2959 }))
 

@@ -19,7 +19,7 @@ const CONNECTIONS = 512
 const MAX_KEYS = '20000000'
 
 /** @typedef {{ events: 1 | 10 | 100, perSecond: number, cpuUsPerRequest: number }} Cost */
-/** @typedef {import('./pacing.js').AtRate & { share: number }} Point */
+/** @typedef {import('./pacing.js').AtRate & { share: number, p99sMs: number[] }} Point */
 /** @typedef {{ events: number, rounds: number, costs: Cost[], points: Point[] }} Curve */
 
 /** @param {import('./turns.js').Options} options @returns {Promise<import('./turns.js').Section>} */
@@ -64,11 +64,12 @@ async function pointsOf(best, service, bodies, options) {
   return rows.map(({ share, turns }) => middleOf(share, turns))
 }
 
-/** @param {number} share @param {readonly import('./pacing.js').AtRate[]} points of one rate @returns {Point} */
+/** @param {number} share @param {readonly import('./pacing.js').AtRate[]} points of one rate, of each round @returns {Point} */
 function middleOf(share, points) {
   const names = /** @type {(keyof typeof points[number])[]} */ (Object.keys(points[0]))
   const middle = names.map((name) => [name, median(points.map((point) => point[name]))])
-  return { share, .../** @type {typeof points[number]} */ (Object.fromEntries(middle)) }
+  const ofRounds = { share, p99sMs: points.map(({ p99Ms }) => p99Ms) }
+  return { ...ofRounds, .../** @type {typeof points[number]} */ (Object.fromEntries(middle)) }
 }
 
 /** CPU seconds that a million events take. @param {{ cpuUsPerRequest: number, events: number }} cost */
@@ -95,6 +96,7 @@ export function curveText({ costs, points, events, rounds }, options) {
       ['CPU µs a request', ({ cpuUsPerRequest }) => number(cpuUsPerRequest, 1)],
       ['p50 ms', ({ p50Ms }) => number(p50Ms, 2)],
       ['p99 ms', ({ p99Ms }) => number(p99Ms, 2)],
+      ['of each round', ({ p99sMs }) => p99sMs.map((p99Ms) => number(p99Ms, 1)).join(', ')],
       ['p99.9 ms', ({ p999Ms }) => number(p999Ms, 2)],
       ['max ms', ({ maxMs }) => number(maxMs, 2)],
     ],

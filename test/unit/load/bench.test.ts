@@ -94,6 +94,7 @@ describe('the curve', () => {
     cpuUsPerRequest: 60,
     p50Ms: 1,
     p99Ms: share,
+    p99sMs: [share, 2, 221.25],
     p999Ms: 2 * share,
     maxMs: 300,
   }))
@@ -102,7 +103,9 @@ describe('the curve', () => {
     expect(secondsPerMillion(costs[0])).toBe(5)
     const text = curveText({ events: 10, rounds: 3, costs, points }, { markdown: true })
     expect(text).toMatch(/\| 10 +\| +5\.00 \| +50\.0 \| +20,000 \| +200,000 \|/)
-    expect(text).toMatch(/\| 50% +\| +10,000 \| +100,000 \| +60\.0 \| +1\.00 \| +50\.00 \| +100\.00 \| +300\.00 \|/)
+    expect(text).toMatch(
+      /\| 50% +\| +10,000 \| +100,000 \| +60\.0 \| +1\.00 \| +50\.00 \| +50\.0, 2\.0, 221\.3 \| +100\.00 \| +300\.00 \|/,
+    )
     expect(text).toContain('coordinated omission')
   })
 

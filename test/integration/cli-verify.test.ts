@@ -114,22 +114,6 @@ test('each kind of damage to a stream is named by its message, with the app', as
   )
 })
 
-test.each([
-  [299, ['repeated']],
-  [301, []],
-])('a journal whose key was used again after %i s has the problems %j', async (laterS, problems) => {
-  const folder = await makeFolder()
-  await mkdir(join(folder, 'journal'))
-  const lines = [NOW_MS - laterS * 1000, NOW_MS].map(
-    (receivedAtMs) => makeBatch({ appId: 'shop', key: KEY, receivedAtMs }).line,
-  )
-  await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines.join(''))
-  const { stdout } = await runCommand(['verify', '--json'], { SLUICE_DATA_DIR: folder })
-  const { records, problems: found } = JSON.parse(stdout) as Answer
-  expect(records).toBe(2)
-  expect(found.map(({ kind }) => kind).filter((kind) => kind !== 'unchecked')).toEqual(problems)
-})
-
 test('with a spool, its folder is read too', async () => {
   const nats = await startNats()
   onTestFinished(() => nats.stop())

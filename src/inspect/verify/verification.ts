@@ -1,12 +1,9 @@
 // What a reading of the whole queue has found, and the checks of each record that journal and stream share.
 
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { readRecord, type StoredRecord } from '../../contract/record/record-members.ts'
 
-/** After it a key that is used again is another batch, under the same id. */
-const KEY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
-/** In which a stream itself keeps a second message of an id out. */
-export const DUPLICATE_WINDOW_MS = 600_000
+/** Of an idempotency key, by when two records were stored. */
+export const REPEAT_WINDOW_MS = 600_000
 /** Of the ids that are compared; two lists of so many are kept. */
 const MAX_IDS = 2_000_000
 const MAX_PROBLEMS = 1000
@@ -86,7 +83,7 @@ export class Verification {
    * null: the line is no record, which is a problem. `storedAtMs`: null, where the record alone tells. `windowMs`: in which its key
    * may not be there again.
    */
-  addRecord(line: Buffer, { where, at, storedAtMs, windowMs = KEY_WINDOW_MS }: RecordPlace): StoredRecord | null {
+  addRecord(line: Buffer, { where, at, storedAtMs, windowMs = REPEAT_WINDOW_MS }: RecordPlace): StoredRecord | null {
     const record = readRecord(line)
     if (record === null) return null
     this.records += 1
@@ -116,8 +113,8 @@ export class Verification {
 
   /** When the same id was stored within the window; null: it was not. */
   #remember(batchId: string, timeMs: number, windowMs: number): number | null {
-    if (this.#ids.size >= MAX_IDS || timeMs - this.#sinceMs > DUPLICATE_WINDOW_MS) {
-      this.hasForgottenIds ||= timeMs - this.#sinceMs <= DUPLICATE_WINDOW_MS && this.#olderIds.size > 0
+    if (this.#ids.size >= MAX_IDS || timeMs - this.#sinceMs > REPEAT_WINDOW_MS) {
+      this.hasForgottenIds ||= timeMs - this.#sinceMs <= REPEAT_WINDOW_MS && this.#olderIds.size > 0
       this.#olderIds = this.#ids
       this.#ids = new Map()
       this.#sinceMs = timeMs

@@ -3,6 +3,7 @@
 
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { eventsOf } from '../../contract/record/record-events.ts'
 import { parseRecordHead, viewOf } from '../../contract/record/record-head.ts'
 import { unfilled } from '../../contract/record/record-lines.ts'
@@ -17,7 +18,7 @@ import { damagedDirectory, journalDirectory, listSegments, type Segment } from '
 import { endOf, idsEnd, readCommits } from '../../queue/journal/side-reader.ts'
 import { readSnapshot } from '../../queue/journal/snapshot.ts'
 import { readCursor } from '../../queue/spool/spool-cursor.ts'
-import { addShare, type Problem, type Progress, type Verification } from './verification.ts'
+import { addShare, type Problem, type Progress, REPEAT_WINDOW_MS, type Verification } from './verification.ts'
 
 const unread = (reason: string): string => `it cannot be read (${reason}), and is taken as missing`
 
@@ -87,6 +88,7 @@ async function verifySegment(
   const { path } = segment
   const { bytes } = checks
   const view = viewOf(bytes)
+  const windowMs = isSpool ? IDEMPOTENCY_WINDOW_SECONDS * 1000 : REPEAT_WINDOW_MS
   /** The commit that is damaged, to which the next lines belong. */
   let damaged: { problem: Problem; end: number } | null = null
   const onDamage = (damage: Damage): void => {
@@ -101,7 +103,7 @@ async function verifySegment(
   }
   const onRecord: OnRecord = (start, end, { offset }, isWhole) => {
     const line = unfilled(Buffer.from(bytes.subarray(start, end)))
-    const record = isWhole ? found.addRecord(line, { where: path, at: offset, storedAtMs: null }) : null
+    const record = isWhole ? found.addRecord(line, { where: path, at: offset, storedAtMs: null, windowMs }) : null
     const inDamaged = damaged !== null && offset < damaged.end ? damaged.problem : null
     if (record === null) {
       addBadLine(found, { path, offset, inDamaged }, line)

@@ -1,5 +1,6 @@
 // Reads all of the stream: each message's records, its id, and what its header says that they cost.
 
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { COST_HEADER, parseCosts } from '../../contract/record/cost-header.ts'
 import { recordsOf } from '../../contract/record/record-lines.ts'
 import type { StoredRecord } from '../../contract/record/record-members.ts'
@@ -9,7 +10,7 @@ import { connectNats } from '../../nats/connection.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { readRange } from '../../queue/stream/read/stream-range.ts'
 import { describeStream, ID_HEADER, SPOOL_HEADER } from '../../queue/stream/stream.ts'
-import { addShare, DUPLICATE_WINDOW_MS, type Verification } from './verification.ts'
+import { addShare, type Verification } from './verification.ts'
 import type { VerifyOptions } from './verify-journal.ts'
 
 const MESSAGES_AHEAD = 1000
@@ -62,17 +63,18 @@ function verifyMessage(message: Message, found: Verification): void {
   // What settles a doubt has no records, and costs nothing.
   if (data.length === 0) return
   const records: StoredRecord[] = []
-  const id = headers?.get(ID_HEADER) ?? ''
   // Batches of a spool come all at once, hours later: they go by when they were accepted.
-  const storedAtMs = (headers?.get(SPOOL_HEADER) ?? '') === '' ? message.time.getTime() : null
-  // Under a number of its own a key is kept for five minutes, as in a journal.
-  const times = storedAtMs === null || NUMBER.test(id) ? { storedAtMs } : { storedAtMs, windowMs: DUPLICATE_WINDOW_MS }
+  const isSpooled = (headers?.get(SPOOL_HEADER) ?? '') !== ''
+  const times = isSpooled
+    ? { storedAtMs: null, windowMs: IDEMPOTENCY_WINDOW_SECONDS * 1000 }
+    : { storedAtMs: message.time.getTime() }
   for (const line of recordsOf(data)) {
     const record = found.addRecord(Buffer.from(line), { where: EVENTS_STREAM, at: seq, ...times })
     if (record === null) found.add('record', EVENTS_STREAM, seq, `${line.length} bytes of the message are no record`)
     else records.push(record)
   }
   const keyed = records.find(({ batchId }) => batchId[14] === '5')
+  const id = headers?.get(ID_HEADER) ?? ''
   if (keyed !== undefined && (records.length > 1 || id.replace(NUMBER, '') !== keyed.batchId)) {
     const detail = `batch ${keyed.batchId} has a key, and is not alone in its message, or not under its id`
     addShare(found.add('repeated', EVENTS_STREAM, seq, detail), keyed.appId, keyed.events)
